@@ -14,10 +14,11 @@ from itertools import count
 from pathlib import Path
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.logs.format import Line, MetricScope
+from dlperf_study.logs.format import Line
 from dlperf_study.logs.formats import all_formats, load
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.printed import MetricScope
 from dlperf_study.logs.rank_checks import ranks_seen
 from dlperf_study.logs.text_lines import LinePattern, compile_line
 

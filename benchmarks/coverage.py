@@ -224,7 +224,7 @@ def level_coverage(rates: Floats) -> float:
     logarithms, share = np.log(rates), 1 - 3 / len(rates)
     covered = []
     for chosen in combinations(logarithms, 3):
-        estimate = Estimate.of(chosen)
+        estimate = Estimate.from_values(chosen)
         interval = replace(estimate, error=(estimate.error or 0.0) * np.sqrt(share)).interval()
         covered.append(interval is not None and interval.low <= logarithms.mean() <= interval.high)
     return float(np.mean(covered))

@@ -36,7 +36,7 @@ def holds_truth(values: Floats, interval_of: Callable[[Estimate], Interval | Non
     """Return the share of rows of ``values`` [configurations, runs] whose interval holds 1, and is partly below 0."""
     bounds = []
     for runs in values:
-        interval = interval_of(Estimate.of(runs))
+        interval = interval_of(Estimate.from_values(runs))
         if interval is not None:
             bounds.append((interval.low, interval.high))
     low, high = np.array(bounds).T

@@ -153,7 +153,7 @@ class Simulation:
         self.paths = StudyPaths(folder)
         folder.mkdir()
         self.plan: Plan = write_plan(self.paths, planned)
-        self.steadiness = WindowSteadiness.of(np.ones(STEPS["training"]))
+        self.steadiness = WindowSteadiness.select(np.ones(STEPS["training"]))
 
     def runs(self) -> Iterator[tuple[Run, dict[str, Floats]]]:
         """Yield every run with its windows: the steps of each rank."""

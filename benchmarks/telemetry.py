@@ -50,7 +50,7 @@ def main() -> int:
                 means[is_sampling] = workers.step_seconds(options.seconds)
             cost = sampler.switch(False)
             log_ratios.append(np.log(means[True] / means[False]))
-    estimate = Estimate.of(np.array(log_ratios))
+    estimate = Estimate.from_values(np.array(log_ratios))
     interval = estimate.factor_interval()
     assert interval is not None
     print(f"step with samples / without: {estimate.factor:.4f} [{interval.low:.4f}, {interval.high:.4f}]")

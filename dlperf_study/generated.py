@@ -22,7 +22,7 @@ from dlperf_study.logs.formats import all_formats
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import launcher_sections
 from dlperf_study.machines.cluster.sections import cluster_file_model
-from dlperf_study.metrics.columns import TableName, columns_of
+from dlperf_study.metrics.columns import TableName, list_columns
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.study import StudyFile
@@ -92,7 +92,7 @@ def column_table(table: TableName) -> str:
 def _column_lines(table: TableName) -> dict[str, str]:
     return {
         column.name: f"| `{column.name}` | {column.unit} | {column.dtype_in(table)} | {column.definition} |"
-        for column in columns_of(table)
+        for column in list_columns(table)
     }
 
 

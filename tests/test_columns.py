@@ -5,7 +5,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.metrics import energy, gpu_state, ingested, network, throughput
 from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS, SECONDS_OF_KINDS
-from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
+from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, list_columns
 from dlperf_study.metrics.process_resources import HELD_COLUMNS
 from dlperf_study.records.run import read_run
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -26,7 +26,7 @@ def test_parameters_are_columns_of_their_types_in_order_of_declaration():
         column = COLUMNS[field.name]
         assert column.dtype in DTYPES[field.type]
         assert {TableName.RUNS, TableName.CONFIGURATIONS} <= set(column.tables)
-    names = [column.name for column in columns_of(TableName.RUNS)]
+    names = [column.name for column in list_columns(TableName.RUNS)]
     assert tuple(name for name in names if name in FIELD_NAMES) == FIELD_NAMES
 
 
@@ -40,7 +40,7 @@ def test_a_column_is_keyed_by_its_name_and_says_what_it_is():
 
 def test_labels_tell_the_columns_of_a_table_apart():
     for table in TableName:
-        labels = [column.label for column in columns_of(table)]
+        labels = [column.label for column in list_columns(table)]
         repeated = {label for label in labels if labels.count(label) > 1}
         assert not repeated
 
@@ -48,7 +48,7 @@ def test_labels_tell_the_columns_of_a_table_apart():
 def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2, measured_steps=200), 1))
     row = run_row(run)
-    assert set(row) == {column.name for column in columns_of(TableName.RUNS)} - ONLY_INGESTED
+    assert set(row) == {column.name for column in list_columns(TableName.RUNS)} - ONLY_INGESTED
     # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
     # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
     # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
@@ -78,7 +78,9 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
 
 
 def test_the_columns_of_diagnostics_are_the_fields_of_a_diagnostic():
-    assert {column.name for column in columns_of(TableName.DIAGNOSTICS)} == {field.name for field in fields(Diagnostic)}
+    assert {column.name for column in list_columns(TableName.DIAGNOSTICS)} == {
+        field.name for field in fields(Diagnostic)
+    }
 
 
 def test_two_columns_of_one_name_are_refused_with_both_files(refused):

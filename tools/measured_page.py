@@ -80,7 +80,7 @@ def ratios_to_fp32(runs: pd.DataFrame) -> pd.Series:
 
 def over_gpus(values: pd.Series, gpus: pd.Series) -> str:
     """Return the geometric mean of what each GPU reached, with its interval where there are enough of them."""
-    estimate = Estimate.of(np.log(values).groupby(gpus).mean().dropna().to_numpy())
+    estimate = Estimate.from_values(np.log(values).groupby(gpus).mean().dropna().to_numpy())
     interval = estimate.factor_interval() if gpus.nunique() >= MINIMUM_RUNS else None
     if interval is None:
         return plain(estimate.factor)

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.generated import between_markers
-from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Unit, published_curves
-from dlperf_study.prediction.intervals import Case, is_tested
+from dlperf_study.prediction.intervals import Case, is_tested, largest_left_out
 from tools.back_test import by_laboratory, errors_of, held_by_intervals
 
 DOCS_PAGE = PROJECT / "docs" / "prediction.md"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.prediction.curves import Unit
-from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of
+from dlperf_study.prediction.prediction import Prediction, Refusal, select_predictions
 from dlperf_study.report.tables.prediction_tables import describe, prediction_table
 from dlperf_study.study.configuration import MAX_STEPS
 
@@ -51,7 +51,7 @@ class StudyPredictions:
         ``reason``.
         """
         rows = []
-        for result in predictions_of(self.results):
+        for result in select_predictions(self.results):
             curve = result.curve
             for size in result.sizes:
                 row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}

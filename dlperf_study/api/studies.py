@@ -15,7 +15,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.history import measurement_names, paths_of_measurement
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.study.plan import Plan
 
 _HEADINGS = ("Study", "Title", "Measured", "Runs", "Report", "In Python")
@@ -74,7 +74,7 @@ def _summary(name: str) -> StudySummary:
         runs = tables.read(TableName.RUNS, paths.dataset)
     except EvidenceError as error:
         return StudySummary(name, str(error), None, None, None, report)
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     started = completed["started"].dropna()
     date = str(started.min())[:10] if len(started) else None
     further = 0

@@ -1,4 +1,4 @@
-"""The audit of tables of results: every number is computed again from the numbers next to it and from known limits.
+"""The audit recomputes every number of a table of results.
 
 The audit corrects nothing and drops nothing: each diagnostic gives its computation and possible explanations.
 """

@@ -1,4 +1,4 @@
-"""All checks over a table of results; their diagnostics and how the table was read, as text, frame and for JSON."""
+"""All checks over a table of results, and their diagnostics as text, frame and JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,39 +10,40 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
+from dlperf_study.audit import result_frames
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_dataset, results_of_frame, results_of_sources
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity, TableError
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 
-#: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
 #: What a line says of one diagnostic, of two, and else "all" of them.
 _ALL_OF = {1: "", 2: "both "}
 #: How many of the numbers that have the same diagnostic it shows: those that deviate most.
 MOST_NUMBERS = 3
-#: How many tables with the same column are named at most.
 _MOST_TABLES = 3
 _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
 def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
-    """Run every check; the numbers of one column with the same kind of diagnostic share it, unless each has its own."""
+    """Run every check."""
     check_results = []
     for check in load_all():
         examined = list(check.examine(results))
-        diagnostics = [replace(diagnostic, check=check.name) for diagnostic in examined if diagnostic]
+        diagnostics = []
+        for diagnostic in examined:
+            if diagnostic:
+                diagnostics.append(replace(diagnostic, check=check.name))
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
         groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
-        merged = [replace(group[0], cells=_cells_of(group)) for group in groups]
+        merged = [replace(group[0], cells=_unique_cells(group)) for group in groups]
         if not each_number:
             merged = [_summary(group) for group in grouped(merged, _kind).values()]
         check_results.append(AuditResult(check, len(examined), tuple(merged)))
@@ -52,31 +53,31 @@ def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
 @kept_with_dataset
 def own_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the configurations and runs of a study."""
-    return audit(results_of_dataset(dataset))
+    return audit(result_frames.read_dataset_results(dataset))
 
 
 @kept_with_dataset
 def published_results(dataset: Dataset) -> list[AuditResult]:
-    """Return the checks of the published sources that a study names; none where it names none."""
+    """Return the checks of the published sources of a study, if any."""
     names = dataset.plan.published
-    if not names:
-        return []
-    return audit(results_of_sources(names))
+    if names:
+        return audit(result_frames.read_published_results(names))
+    return []
 
 
-def _cells_of(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
+def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
     """Return the cells of some diagnostics, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in diagnostics)))
 
 
 def _kind(diagnostic: AuditDiagnostic) -> tuple[object, ...]:
-    """Return what diagnostics about one column and of one kind have in common."""
+    """Return the key that similar diagnostics of one column share."""
     cell = diagnostic.cells[0]
     return diagnostic.severity, cell.get("source"), cell.metric, diagnostic.explanations
 
 
 def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
-    """Return one diagnostic for a column, with those of its numbers that deviate most."""
+    """Merge diagnostics of a column; show the largest deviations."""
     ordered = sorted(group, key=lambda diagnostic: -(diagnostic.deviation or 0))
     computation = "; ".join(diagnostic.computation for diagnostic in ordered[:MOST_NUMBERS])
     if len(group) > MOST_NUMBERS:
@@ -84,11 +85,11 @@ def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
     deviations = [diagnostic.deviation for diagnostic in group if diagnostic.deviation]
     if len(deviations) > 1:
         computation += f". They deviate by {median(deviations):.2%} typically, and by {max(deviations):.2%} at most"
-    return replace(ordered[0], cells=_cells_of(ordered), computation=computation)
+    return replace(ordered[0], cells=_unique_cells(ordered), computation=computation)
 
 
 def uncompared_tables(results: Results) -> list[str]:
-    """Return the names of the tables in which no check compares two numbers."""
+    """Return the names of the tables without numbers to compare."""
     names = []
     for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
         table = Results(tuple(cells))
@@ -101,7 +102,7 @@ def uncompared_tables(results: Results) -> list[str]:
 def describe(check_results: Sequence[AuditResult]) -> str:
     """Return the diagnostics, errors first; then what each check examined."""
     paragraphs = []
-    for diagnostic in most_severe_first(diagnostics_of(check_results)):
+    for diagnostic in most_severe_first(list_diagnostics(check_results)):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
@@ -122,29 +123,34 @@ def describe(check_results: Sequence[AuditResult]) -> str:
 
 
 def verdict(check_results: Sequence[AuditResult], source: str) -> str:
-    """Return the end of an audit in a line: how much was found in a source, and in which rows the most severe of it."""
-    diagnostics = most_severe_first(diagnostics_of(check_results))
+    """Return one line: the diagnostics of a source and the most severe rows."""
+    diagnostics = most_severe_first(list_diagnostics(check_results))
     if not diagnostics:
         return f"{source}: no number contradicts the others"
     counts = []
     for severity in reversed(Severity):
         if count := sum(diagnostic.severity is severity for diagnostic in diagnostics):
             counts.append(counted(count, severity.value))
-    most_severe = [diagnostic for diagnostic in diagnostics if diagnostic.severity is diagnostics[0].severity]
+    most_severe = []
+    for diagnostic in diagnostics:
+        if diagnostic.severity is diagnostics[0].severity:
+            most_severe.append(diagnostic)
     rows: dict[str, None] = {}
     for diagnostic in most_severe:
         # The row of ``table.csv/row 3/speedup`` is ``row 3``.
         row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
         rows[row or metric] = None
-    counts[0] += f", {_ALL_OF.get(len(most_severe), 'all ')}about " if len(rows) == 1 else " about "
-    counts[0] += first_of(list(rows), MOST_CELLS)
+    about = " about"
+    if len(rows) == 1:
+        about = f", {_ALL_OF.get(len(most_severe), 'all ')}about"
+    counts[0] += f"{about} {first_of(list(rows), MOST_CELLS)}"
     return f"{source}: {'; '.join(counts)}"
 
 
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
     """Return what each check examined and every diagnostic, for JSON."""
     listed = []
-    for diagnostic in most_severe_first(diagnostics_of(check_results)):
+    for diagnostic in most_severe_first(list_diagnostics(check_results)):
         described = {
             "severity": diagnostic.severity,
             "check": diagnostic.check,
@@ -153,7 +159,9 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
             "cells": diagnostic.keys,
         }
         listed.append(described)
-    examined = [{"check": result.check.name, "examined": result.examined} for result in check_results]
+    examined = []
+    for result in check_results:
+        examined.append({"check": result.check.name, "examined": result.examined})
     return {"checks": examined, "diagnostics": listed}
 
 
@@ -163,7 +171,7 @@ def cited_cells(diagnostic: AuditDiagnostic) -> str:
 
 
 def severity_counts(result: AuditResult) -> str:
-    """Return how many diagnostics of each severity a check has: ``1 error, 2 notes``."""
+    """Return the diagnostics of a check by severity: ``1 error, 2 notes``."""
     if not result.examined:
         return "nothing to examine"
     counts = []
@@ -174,7 +182,7 @@ def severity_counts(result: AuditResult) -> str:
 
 
 def describe_columns(tables: TablesOfFile) -> str:
-    """Return a line for each column, and a warning for all numbers that no check uses; columns that are alike share."""
+    """Return a line for each distinct column, and the warnings."""
     rows = []
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
@@ -191,7 +199,7 @@ def describe_columns(tables: TablesOfFile) -> str:
 
 
 def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
-    """Return how many numbers are in columns that a check uses, of tables where it compares some; and of how many."""
+    """Return how many numbers can be checked, and how many were read."""
     uncompared = {*uncompared_tables(tables.results), *tables.tables_without_results}
     names = {column.table for column in tables.columns}
     if len(names) == 1 and uncompared:
@@ -204,7 +212,7 @@ def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
 
 
 def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
-    """Yield what was refused, which columns hold numbers that no check uses, and which tables have no results."""
+    """Yield rejected cells, unchecked columns and tables without results."""
     if tables.refused:
         yield f"refused: {first_of(tables.refused, MOST_ERRORS, '; ')}"
     for reason, columns in grouped(tables.columns, lambda column: column.unused_numbers).items():
@@ -218,7 +226,7 @@ def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
 
 
 def columns_content(tables: TablesOfFile) -> dict[str, Any]:
-    """Return how each column of each table was read, and the warnings, for JSON."""
+    """Return how each column was read, and the warnings, for JSON."""
     columns = []
     for column in tables.columns:
         meaning = column.meaning
@@ -233,7 +241,9 @@ def read_as(column: ColumnReading) -> str:
     """Return what a column is read as, in words."""
     meaning = column.meaning
     if meaning.use is Use.METRIC:
-        return f"{meaning.name} ({meaning.label})" if meaning.label else meaning.name
+        if meaning.label:
+            return f"{meaning.name} ({meaning.label})"
+        return meaning.name
     if meaning.use is Use.CONDITION:
         is_own = meaning.name in (column.header, "parallel", "micro batch") and not is_canonical(column.header)
         return "condition" if is_own else meaning.name
@@ -241,14 +251,13 @@ def read_as(column: ColumnReading) -> str:
         return str(meaning.use)
     if meaning.use is Use.BASELINE:
         return f"{meaning.name} of the baseline"
-    return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
+    if meaning.use is Use.SUMMARY:
+        return f"{meaning.name} of the runs"
+    return "one run"
 
 
 class FrameAudit:
-    """What the checks say of a frame: ``diagnostics``, errors first, and the ``results`` of all checks.
-
-    ``warnings``: what of the frame was refused, and which of its numbers no check uses.
-    """
+    """The audit of a frame: ``diagnostics``, errors first, and all ``results``."""
 
     def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
         self.results = results
@@ -257,12 +266,9 @@ class FrameAudit:
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
-        """A row for each diagnostic: ``severity``, ``check``, ``cells``, ``computation``, ``explanations``.
-
-        ``cells`` and ``explanations`` are tuples of texts.
-        """
+        """One row per diagnostic; ``cells`` and ``explanations`` are tuples of texts."""
         rows = []
-        for diagnostic in most_severe_first(diagnostics_of(self.results)):
+        for diagnostic in most_severe_first(list_diagnostics(self.results)):
             facts = (str(diagnostic.severity), diagnostic.check, tuple(diagnostic.keys))
             rows.append((*facts, diagnostic.computation, diagnostic.explanations))
         return pd.DataFrame(rows, columns=["severity", "check", "cells", "computation", "explanations"])
@@ -288,7 +294,7 @@ def audit_frame(frame: pd.DataFrame) -> FrameAudit:
     """
     if not isinstance(frame, pd.DataFrame):
         raise TableError(f"the audit takes a frame of pandas, and not {type(frame).__name__}; the command takes a file")
-    if {METRIC, VALUE} <= set(frame.columns):
-        return FrameAudit(audit(results_of_frame(frame)))
+    if {result_frames.METRIC, result_frames.VALUE} <= set(frame.columns):
+        return FrameAudit(audit(result_frames.read_results_frame(frame)))
     tables = read_frame(frame)
     return FrameAudit(audit(tables.results), tables)

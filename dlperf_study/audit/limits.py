@@ -1,6 +1,6 @@
-"""What a rate requires of each device, and the peak of that device.
+"""The FLOP/s that a rate requires, and the peak of its device.
 
-The folder ``data`` has tables of cloud machines and networks; each of their rows names its source.
+The folder ``data`` has tables of cloud machines and networks; each row names its source.
 """
 
 import csv
@@ -36,7 +36,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Work:
-    """The FLOPs of one sample, forward and backward, at one input size: pixels of a side, or tokens."""
+    """FLOPs of one sample, forward and backward, at one input size."""
 
     model: str
     size: int
@@ -77,7 +77,7 @@ def _read_data(name: str) -> list[dict[str, str]]:
 
 
 def required_flops(rate: ResultCell, work: Work) -> float:
-    """Return the FLOP/s that each device must reach: throughput × FLOPs of a sample / devices."""
+    """Return required FLOP/s per device: throughput × FLOPs per sample / devices."""
     return rate.value * work.flops / (rate.world_size or 1)
 
 
@@ -87,8 +87,8 @@ def is_impossible(rate: ResultCell, work: Work, peak: DevicePeak) -> bool:
     return severity_above_peak(share, work.convolutional) is Severity.ERROR
 
 
-def peak_of(rate: ResultCell) -> DevicePeak | None:
-    """Return the peak of one device of a rate: as the table of results says, else as the device's data sheet does."""
+def find_device_peak(rate: ResultCell) -> DevicePeak | None:
+    """Return the peak of one device, from the table or the data sheet."""
     device, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
         return DevicePeak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
@@ -96,31 +96,29 @@ def peak_of(rate: ResultCell) -> DevicePeak | None:
     if peak is None or not peak.per_thread:
         return peak
     threads = rate.get("threads_per_device")
-    return replace(peak, flops=peak.flops * int(threads), per_thread=False) if threads else None
+    if threads:
+        return replace(peak, flops=peak.flops * int(threads), per_thread=False)
+    return None
 
 
 def _find_peak(device: str, precision: str) -> DevicePeak | None:
-    """Return the peak of a known device in a precision, by any of its names.
-
-    Libraries may compute what they call float32 as TF32, where the device has it.
-    """
+    """Return the peak of a known device in a precision."""
     canonical = canonical_precision(precision)
     number_format = COMPUTED_IN.get(canonical, canonical)
-    as_tf32 = known_peak(device, COMPUTED_IN["tf32"]) if number_format == COMPUTED_IN["fp32"] else None
+    as_tf32 = None
+    if number_format == COMPUTED_IN["fp32"]:
+        as_tf32 = known_peak(device, COMPUTED_IN["tf32"])
     return as_tf32 or known_peak(device, number_format)
 
 
 def dense_peaks(cell: ResultCell) -> list[DevicePeak]:
-    """Return the dense peaks of the device of a cell, in all number formats."""
+    """Return the dense peaks of a device in all number formats."""
     device = known_device(str(cell.get("device_name")))
     return [peak for peak in known_peaks() if peak.device == device and not peak.per_thread]
 
 
 def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices: bool = True) -> str:
-    """Return which peak explains an implied one: of a format, with sparsity, of one device for all, of another device.
-
-    Empty if none is within ``near``, as a share.
-    """
+    """Return the known peak that explains an implied peak, as text."""
     devices, peaks_of_device = cell.world_size or 1, dense_peaks(cell)
     explanations: list[tuple[float, str]] = []
     for peak in peaks_of_device:
@@ -133,20 +131,20 @@ def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices:
     return next((f": {name}" for flops, name in explanations if abs(implied / flops - 1) <= near), "")
 
 
-def size_of(rate: ResultCell) -> int | None:
-    """Return the size of a sample that the source prints: pixels or tokens; None if it prints none."""
+def printed_sample_size(rate: ResultCell) -> int | None:
+    """Return the printed pixels or tokens of a sample, or None."""
     size = rate.get("image_size") or rate.get("sequence_length")
     is_inferred = bool({"image_size", "sequence_length"} & {*rate.inferred})
     return None if size is None or is_inferred else int(size)
 
 
 def may_be_convolutional(cell: ResultCell) -> bool:
-    """Return whether the network of a result may be convolutional, whose FLOPs algorithms save: no tokens."""
+    """Return whether a network may be convolutional: it has no tokens."""
     return not cell.get("sequence_length")
 
 
-def work_of(rate: ResultCell, size: int | None) -> Work | None:
-    """Return the work of a sample of some size, or of the network's usual size; None if it is unknown."""
+def find_work(rate: ResultCell, size: int | None) -> Work | None:
+    """Return the FLOPs of a sample at a size, or at the usual size."""
     if rate.get("flops_per_sample"):
         flops = float(rate.get("flops_per_sample"))
         return Work(str(rate.get("model")), size or 0, True, flops, may_be_convolutional(rate), _FROM_TABLE)
@@ -157,25 +155,25 @@ def work_of(rate: ResultCell, size: int | None) -> Work | None:
 
 
 def _find_works(model: str) -> list[Work]:
-    """Return the work of a network at all sizes, for any spelling of its name: ``ResNet-50`` is ``resnet50``."""
-    return [work for work in works() if _letters_of(work.model) == _letters_of(model)]
+    """Return the work of a network at all sizes, for any spelling."""
+    return [work for work in works() if _simplify_name(work.model) == _simplify_name(model)]
 
 
-def _letters_of(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
 def names_network_and_device(rate: ResultCell) -> bool:
-    """Return whether a rate names its network and its device, or their FLOPs and peak."""
+    """Return whether a rate has network and device, or FLOPs and peak."""
     network = rate.get("model") or rate.get("flops_per_sample")
     return bool(network and (rate.get("device_name") or rate.get("device_peak_flops")))
 
 
 def unknown_names(rate: ResultCell) -> list[str]:
-    """Return the network and the device of a rate if our tables do not contain them; a rate must name both."""
+    """Return the network and device of a rate that our tables lack."""
     names = []
-    model, size = str(rate.get("model")), size_of(rate)
-    if not rate.get("flops_per_sample") and not work_of(rate, size):
+    model, size = str(rate.get("model")), printed_sample_size(rate)
+    if not rate.get("flops_per_sample") and not find_work(rate, size):
         names.append(f"{model} at {size}" if _find_works(model) else model)
     device, precision = str(rate.get("device_name")), rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):

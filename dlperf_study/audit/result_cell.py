@@ -1,7 +1,4 @@
-"""One number of a table of results: the digits that were printed, and everything the table says about it.
-
-A throughput is also a point of a scaling curve, with what is known of its runs.
-"""
+"""One number of a table: its printed digits and its conditions."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dlperf_study.audit import quantities
 from dlperf_study.metrics.scaling import CurvePoint, CurveStep
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Sample, log_ratio
-from dlperf_study.study.configuration import FIELD_NAMES
 
 #: How a number, as a multiple of its last printed digit, may have become an integer.
 ROUNDINGS: Mapping[str, Callable[[Fraction], int]] = {
@@ -26,46 +23,13 @@ TRUNCATED = "truncated"
 EXACT_DIGITS = 9
 #: A double is read as the decimal fraction with a denominator of at most this.
 _LARGEST_DENOMINATOR = 10**12
-THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
-#: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
-TOKENS, STEPS = "tokens_per_second", "steps_per_second"
-SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
-STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_seconds"
-MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
-#: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
-MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
-#: Sizes of a transformer.
-LAYERS, HIDDEN, VOCABULARY = "layers", "hidden_size", "vocabulary"
-#: One unit of the last digit that is printed of a number of parameters.
-PARAMETERS_STEP = "parameters_step"
-#: Whether the table prints the unit of the time of a step.
-STEP_UNIT = "step_unit"
-#: Degrees of parallelism: tensors, layers and sequences are split, and each copy of the network has its data.
-SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
-#: A result whose quantity its table does not say.
-UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
-#: What only tables of others print, and no study measures.
-EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
-#: The rates that ratios may be made from, the first that a table prints; and those of one device.
-RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
-RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
-#: The estimator of our own rates.
-GEOMETRIC_MEAN = "geometric mean"
-#: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
-CONFIGURATION = (
-    *FIELD_NAMES,
-    *("program", "extra", "mode", "images", "world_size", "parameters"),
-    *("device", "device_name", "link", "instance", "hardware", "software"),
-)
-#: Columns that change along a scaling curve.
-SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
 
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """An integer number of units of the last printed digit: 10.2 is 102 units of 1/10.
+    """Units of the last printed digit: 10.2 is 102 units of 1/10.
 
-    A number that was ``computed`` and never printed has nine significant digits.
+    A ``computed`` number, which was never printed, has nine significant digits.
     """
 
     units: int
@@ -73,8 +37,8 @@ class PrintedNumber:
     computed: bool = False
 
     @classmethod
-    def of(cls, value: float, resolution: float | None) -> "PrintedNumber":
-        """Return a value as printed; ``resolution`` is one unit of its last digit, None for a computed number."""
+    def from_value(cls, value: float, resolution: float | None) -> "PrintedNumber":
+        """Return a value as printed; without ``resolution`` it is computed."""
         magnitude = math.floor(math.log10(abs(value))) if value else 0
         finest_step = Fraction(10) ** (magnitude - EXACT_DIGITS + 1)
         printed_step = Fraction(resolution).limit_denominator(_LARGEST_DENOMINATOR) if resolution else Fraction(0)
@@ -88,29 +52,29 @@ class PrintedNumber:
 
     @property
     def resolution(self) -> float:
-        """One unit of the last printed digit; 0 for a number that was never printed."""
+        """One unit of the last printed digit; 0 if computed."""
         return 0.0 if self.computed else float(self.step)
 
     @property
     def is_positive(self) -> bool:
-        """Whether it is above 0 however it was rounded, so that it may be a divisor."""
+        """Whether it is above 0 for every rounding."""
         return self.bounds()[0] > 0
 
     def roundings_from(self, exact: Fraction, step: Fraction | None = None) -> tuple[str, ...]:
-        """Return the names of the roundings that turn ``exact`` into this number, to digits of ``step``."""
+        """Return the roundings of ``exact`` that print this number."""
         digit = step or self.step
         return tuple(name for name, rounding in ROUNDINGS.items() if rounding(exact / digit) * digit == self.exact)
 
     def bounds(self, truncated: bool = False) -> tuple[Fraction, Fraction]:
-        """Return the smallest and the largest number that is printed like this: rounded, or also truncated."""
+        """Return the smallest and largest number that prints like this."""
         return self.exact - self.step / 2, self.exact + self.step * (1 if truncated else Fraction(1, 2))
 
     def exceeds(self, other: "PrintedNumber") -> bool:
-        """Return whether it is larger than another number, even if it was rounded up and the other truncated."""
+        """Return whether it is larger than another number for every rounding."""
         return self.bounds()[0] > other.bounds(truncated=True)[1]
 
     def overlaps(self, low: Fraction, high: Fraction) -> bool:
-        """Return whether a number from low to high is printed like this, rounded or truncated."""
+        """Return whether a number from low to high prints like this."""
         smallest, largest = self.bounds(truncated=True)
         return low <= largest and smallest <= high
 
@@ -125,7 +89,7 @@ def quotient(
 
 
 def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> tuple[Fraction, Fraction]:
-    """Return the bounds of an exact number over a positive printed number, rounded or truncated."""
+    """Return the bounds of an exact number over a printed number."""
     smallest, largest = denominator.bounds(truncated=True)
     return numerator / largest, numerator / smallest
 
@@ -134,9 +98,9 @@ def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> t
 class ResultCell:
     """One number of a table of results.
 
-    ``key`` is unique. ``text`` is what was printed. ``series`` names the curve of cells that differ only in nodes and
-    devices. ``facts`` holds the other columns of the table by name, without missing values. ``extra_conditions`` are
-    the condition columns that this package does not define.
+    ``key`` is unique. ``text`` is the printed text. ``series`` names the curve of cells that differ only in nodes and
+    devices. ``facts`` holds the other columns of the table, without missing values. ``extra_conditions`` are condition
+    columns that this package does not define.
     """
 
     key: str
@@ -155,7 +119,7 @@ class ResultCell:
 
     @property
     def baseline(self) -> str:
-        """The key of the cell a ratio is relative to; empty if the table names none."""
+        """The key of the named baseline, or empty."""
         return str(self.facts.get("baseline", ""))
 
     @property
@@ -176,7 +140,7 @@ class ResultCell:
     @property
     def configuration(self) -> tuple[str, ...]:
         """The values of all conditions, empty where unknown."""
-        return tuple(str(self.facts.get(name, "")) for name in (*CONFIGURATION, *self.extra_conditions))
+        return tuple(str(self.facts.get(name, "")) for name in (*quantities.CONFIGURATION, *self.extra_conditions))
 
     @property
     def inferred(self) -> tuple[str, ...]:
@@ -189,14 +153,14 @@ class ResultCell:
         return self.estimator == "run"
 
 
-def values_of(cells: Iterable[ResultCell]) -> list[float]:
+def list_values(cells: Iterable[ResultCell]) -> list[float]:
     """Return the values of some cells."""
     return [cell.value for cell in cells]
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A throughput as a point of a scaling curve, the estimate of its logarithm, and its runs if there are 3."""
+    """A throughput on a scaling curve, its logarithm, and its runs."""
 
     cell: ResultCell
     point: CurvePoint
@@ -205,21 +169,15 @@ class Rate:
 
 
 def curve_step(fewer: Rate, more: Rate) -> CurveStep:
-    """Return the step from one rate to that of more devices.
-
-    Runs that were measured in rounds are compared within these; a rate without its runs is independent of any other.
-    """
+    """Return the step from one rate to the rate of more devices."""
     if fewer.runs and more.runs:
         return CurveStep(fewer.point, more.point, log_ratio(more.runs, fewer.runs))
     return CurveStep(fewer.point, more.point, more.logarithm.minus(fewer.logarithm))
 
 
 def _sample(runs: Sequence[ResultCell]) -> Sample | None:
-    """Return the rates of at least 3 runs, with their rounds if they are of a measured study; else None.
-
-    Only the runs of a measured study have an order; those that were measured in blocks or by hand are in no round.
-    """
-    rates = np.array(values_of(runs))
+    """Return at least 3 runs with their rounds, if any; else None."""
+    rates = np.array(list_values(runs))
     if rates.size < MINIMUM_RUNS or rates.min() <= 0:
         return None
     # A source may drop the last zeros: 80 next to 79.9 is 80.0.
@@ -230,8 +188,8 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
     return Sample(rates, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
 
 
-def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
-    """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
+def estimate_rate(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
+    """Return a positive throughput, estimated from runs or its interval."""
     runs = _sample(cells_of_runs)
     low, high = cell.get("low"), cell.get("high")
     if runs:
@@ -240,5 +198,5 @@ def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
         logarithm = Estimate(math.log(cell.value))
     else:
         run_count = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
-        logarithm = Estimate.of_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
+        logarithm = Estimate.from_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
     return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

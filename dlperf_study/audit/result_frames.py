@@ -1,7 +1,7 @@
-"""Frames of published numbers, of a study or of a file as the cells that are audited.
+"""Frames of published numbers, studies and files as audited cells.
 
-A *long* frame has one row per number, with its ``metric`` and ``value``, like ``published.load()``. A *wide* frame has
-one row per configuration and a column per metric, like the table of configurations of a study.
+A *long* frame has one row per number, with its ``metric`` and ``value``. A *wide* frame has one row per configuration
+and a column per metric.
 """
 
 import math
@@ -11,71 +11,53 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.published import load
 from dlperf_study.audit.published.source import METRICS, derive_sizes
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    EVERYDAY_METRICS,
-    GEOMETRIC_MEAN,
-    PARAMETERS_STEP,
-    RATES,
-    SIZES,
-    STEP_UNIT,
-    THROUGHPUT,
-    TOKENS,
-    PrintedNumber,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import PrintedNumber, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
-#: The columns that a long frame needs.
 VALUE, METRIC = "value", "metric"
 #: Metrics that are conditions where they have a column of their own.
 _COUNTS = ("batch_per_device", "batches_per_task", "samples_per_task")
 #: The columns of a wide frame that hold measurements.
-METRIC_COLUMNS = (*(name for name in METRICS if name not in _COUNTS), "relative_throughput", *EVERYDAY_METRICS)
-#: The suffixes of the columns with the bounds of an interval.
+METRIC_COLUMNS = [name for name in METRICS if name not in _COUNTS]
+METRIC_COLUMNS += ["relative_throughput", *quantities.EVERYDAY_METRICS]
 _BOUNDS = ("low", "high")
-_MEASURED = {*METRIC_COLUMNS, *(f"{metric}_{bound}" for bound in _BOUNDS for metric in METRIC_COLUMNS)}
-#: The column of a wide frame with the identity of the configuration that a ratio is relative to.
-_BASELINES = {
-    "speedup": "baseline_identity",
-    "efficiency": "baseline_identity",
-    "relative_throughput": "reference_identity",
+_MEASURED = {*METRIC_COLUMNS, *map("{}_low".format, METRIC_COLUMNS), *map("{}_high".format, METRIC_COLUMNS)}
+_BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_identity")
+_BASELINES["relative_throughput"] = "reference_identity"
+_OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
+_OUR_TOKENS = {
+    "token_throughput": quantities.TOKENS,
+    "token_throughput_low": f"{quantities.TOKENS}_low",
+    "token_throughput_high": f"{quantities.TOKENS}_high",
 }
-#: Our rates, and the columns of the dataset that hold them.
-_OUR_RATES = {THROUGHPUT: "throughput", TOKENS: "token_throughput"}
-_OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", "_low", "_high")}
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
-_NO_CONDITIONS = {
-    *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
-    *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, PARAMETERS_STEP, STEP_UNIT),
-    *("measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"),
-}
-#: Conditions among the dataset's columns, besides the parameters of a configuration.
-_OUR_CONDITIONS = (
-    *("source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"),
-    *("flops_per_sample", "device_peak_flops"),
-)
+_NO_CONDITIONS = {*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT, "repetition"}
+_NO_CONDITIONS |= {"cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope"}
+_NO_CONDITIONS |= {"estimator", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
+_NO_CONDITIONS |= {"identity", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}
+_OUR_CONDITIONS = {"source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"}
+_OUR_CONDITIONS |= {*quantities.CONFIGURATION, "flops_per_sample", "device_peak_flops"}
 
 
-def results_of_sources(names: Iterable[str] | None = None) -> Results:
-    """Return the numbers of some published sources, or of all; raises PublishedError for an unknown source."""
-    return results_of_frame(load(names))
+def read_published_results(names: Iterable[str] | None = None) -> Results:
+    """Return the numbers of some or all published sources."""
+    return read_results_frame(load(names))
 
 
-def results_of_dataset(dataset: Dataset) -> Results:
-    """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
+def read_dataset_results(dataset: Dataset) -> Results:
+    """Return the configurations and runs of a study, unrounded."""
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
-    runs_counted = counted_of(dataset.runs)
+    runs_counted = select_counted(dataset.runs)
     rounds = runs_counted.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
     # Logs have no rounds: none of their runs stands apart.
     is_alone = runs_counted["round"].isna() & (not dataset.plan.ingested_from)
@@ -88,26 +70,24 @@ def results_of_dataset(dataset: Dataset) -> Results:
         runs_in_no_round=rows["identity"].map(is_alone.groupby(runs_counted["identity"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
-    summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
-    runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
-    return results_of_frame(pd.concat([summaries, *runs], ignore_index=True))
-
-
-def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rates of the counted runs, each with the conditions of its configuration."""
-    runs = counted_of(dataset.runs)
-    runs = runs[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
-    rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-    runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
-    key = runs["cell"] + "/" + runs["repetition"].astype(str)
-    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks)
+    is_rate = summaries[METRIC].isin(_OUR_RATES)
+    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(is_rate)
+    frames = [summaries]
+    for metric, column in _OUR_RATES.items():
+        runs = runs_counted[["identity", "repetition", "order", "round", column]].dropna(subset=column)
+        rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
+        runs = runs.rename(columns={column: VALUE}).merge(rates, on="identity")
+        key = runs["cell"] + "/" + runs["repetition"].astype(str)
+        frames.append(runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks))
+    return read_results_frame(pd.concat(frames, ignore_index=True))
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a wide frame as a long one; ``identity`` names each row, else its position does.
+    """Return a wide frame as a long one.
 
-    Columns ``x_low`` and ``x_high`` hold the interval of ``x``; ``baseline_identity`` and ``reference_identity``
-    name the rows that the ratios of a row are relative to. Rows with one identity and a ``repetition`` are single runs.
+    ``identity`` names each row, else its position does. Columns ``x_low`` and ``x_high`` hold the interval of ``x``;
+    ``baseline_identity`` and ``reference_identity`` name the baselines of ratios. Rows with one identity and a
+    ``repetition`` are single runs.
     """
     cells: list[dict[str, Any]] = []
     has_runs = "identity" in wide and "repetition" in wide and bool(wide["identity"].duplicated().any())
@@ -128,18 +108,15 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                     cell[bound] = row[f"{metric}_{bound}"]
             baseline_identity = row.get(_BASELINES.get(metric, ""))
             if baseline_identity:
-                rate = next((name for name in RATES if name in row), THROUGHPUT)
+                rate = next((name for name in quantities.RATES if name in row), quantities.THROUGHPUT)
                 cell["baseline"] = f"{source}/{baseline_identity}/{rate}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
     return pd.DataFrame(cells, columns=columns)
 
 
-def results_of_frame(frame: pd.DataFrame) -> Results:
-    """Return the cells of a long frame; a row without a value was printed without a number.
-
-    Raises TableError if a column is missing, or a key is not unique.
-    """
+def read_results_frame(frame: pd.DataFrame) -> Results:
+    """Return the cells of a long frame; values may be missing."""
     for name in (METRIC, VALUE):
         if name not in frame:
             raise TableError(f"column {name} is missing; the columns are {', '.join(map(str, frame.columns))}")
@@ -155,7 +132,7 @@ def results_of_frame(frame: pd.DataFrame) -> Results:
 
 
 def first_repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that appears more than once; empty if none does."""
+    """Return the first repeated name, or empty."""
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
@@ -164,7 +141,7 @@ def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column separates curves; most columns of the dataset hold other measurements and do not."""
+    """Return whether a column separates curves."""
     if name in _NO_CONDITIONS:
         return False
     if name == "batch_per_device":
@@ -172,14 +149,16 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
         global_batches = {row.get("global_batch") for row in rows}
         return len(global_batches) != 1 or None in global_batches
     if name in COLUMNS:
-        return name in (*CONFIGURATION, *_OUR_CONDITIONS)
+        return name in _OUR_CONDITIONS
     repeats_devices = all(str(row.get(name)) == f"{row.get('world_size', math.nan):g}" for row in rows)
     return not repeats_devices
 
 
 def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCell:
     value = float(row[VALUE])
-    percent = "%" if str(row.get("after", "")).lstrip().startswith("%") else ""
+    percent = ""
+    if str(row.get("after", "")).lstrip().startswith("%"):
+        percent = "%"
     # Without a series, all conditions together tell one scaling curve from the others.
     series = row.get("series", ", ".join(f"{name} {row[name]}" for name in conditions if name in row))
     return ResultCell(
@@ -187,7 +166,7 @@ def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCe
         metric=str(row[METRIC]),
         value=value,
         text=f"{row['printed']}{percent}" if "printed" in row else f"{value:.6g}",
-        printed=PrintedNumber.of(value, row.get("resolution")),
+        printed=PrintedNumber.from_value(value, row.get("resolution")),
         series=str(series),
         world_size=int(row["world_size"]) if "world_size" in row else None,
         facts=row,

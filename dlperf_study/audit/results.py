@@ -1,31 +1,18 @@
-"""A table of results as the checks see it: how its cells are related to each other."""
+"""A table of results, and how its cells are related."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, TypeVar
 
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    EFFICIENCY,
-    RATES,
-    RATES_OF_DEVICE,
-    SIZES,
-    SPEEDUP,
-    THROUGHPUT,
-    TOKENS,
-    Rate,
-    ResultCell,
-    curve_step,
-    rate_of,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step, estimate_rate
 from dlperf_study.metrics.scaling import unexplained_steps
 
-#: The rates of a job, which make curves.
-_CURVES = (THROUGHPUT, TOKENS)
+_CURVES = (quantities.THROUGHPUT, quantities.TOKENS)
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -45,8 +32,11 @@ class Results:
     @cached_property
     def runs(self) -> dict[str, list[ResultCell]]:
         """The repetitions of each summary, by its key."""
-        runs = (cell for cell in self.cells if cell.is_run and cell.get("runs_of"))
-        return grouped(runs, lambda cell: str(cell.get("runs_of")))
+        runs: dict[str, list[ResultCell]] = {}
+        for cell in self.cells:
+            if cell.is_run and cell.get("runs_of"):
+                runs.setdefault(str(cell.get("runs_of")), []).append(cell)
+        return runs
 
     @cached_property
     def _summaries(self) -> tuple[ResultCell, ...]:
@@ -54,15 +44,13 @@ class Results:
 
     @cached_property
     def _by_point(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point))
-
-    @cached_property
-    def _by_estimator(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator")))
-
-    @cached_property
-    def _by_row(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator"), cell.get("row")))
+        """The cells by metric and point, also with their estimator, and with their row."""
+        cells: dict[tuple[Any, ...], list[ResultCell]] = {}
+        for cell in self._summaries:
+            point, estimator = (cell.metric, *cell.point), cell.get("estimator")
+            for key in (point, (*point, estimator), (*point, estimator, cell.get("row"))):
+                cells.setdefault(key, []).append(cell)
+        return cells
 
     @cached_property
     def _by_configuration(self) -> dict[tuple[str, ...], list[ResultCell]]:
@@ -72,40 +60,40 @@ class Results:
     def _by_series(self) -> dict[tuple[str, str], list[ResultCell]]:
         return grouped(self._summaries, lambda cell: (cell.metric, cell.series))
 
-    def of(self, *metrics: str) -> list[ResultCell]:
+    def select(self, *metrics: str) -> list[ResultCell]:
         """Return the summaries of some metrics."""
         return [cell for cell in self._summaries if cell.metric in metrics]
 
     def same_configuration(self, cell: ResultCell, metric: str) -> list[ResultCell]:
-        """Return the cells of a metric, in any table, with the configuration of ``cell``."""
+        """Return the cells of a metric with the configuration of ``cell``."""
         return self._by_configuration.get((metric, *cell.configuration), [])
 
     def at_same_point(self, cell: ResultCell, metric: str) -> ResultCell | None:
-        """Return the cell of another metric at the same point of the same series; None unless exactly one matches.
+        """Return the one cell of another metric at the same point.
 
-        Of several cells, return the one with the same estimator, or else the one in the same row.
+        Of several cells, the one with the same estimator, or else in the same row; None if ambiguous.
         """
         key = (metric, *cell.point)
         matches = self._by_point.get(key, [])
         if len(matches) > 1:
             key = (*key, cell.get("estimator"))
-            matches = self._by_estimator.get(key, [])
+            matches = self._by_point.get(key, [])
         if len(matches) > 1:
-            matches = self._by_row.get((*key, cell.get("row")), [])
+            matches = self._by_point.get((*key, cell.get("row")), [])
         return matches[0] if len(matches) == 1 else None
 
     def pairs(self, metric: str, second_metric: str) -> Iterator[tuple[ResultCell, ResultCell]]:
-        """Yield each cell of a metric that has a cell of a second metric at the same point, with that cell."""
-        for cell in self.of(metric):
+        """Yield cells of one metric with the second metric's cell."""
+        for cell in self.select(metric):
             second = self.at_same_point(cell, second_metric)
             if second is not None:
                 yield cell, second
 
-    def baseline_of(self, ratio: ResultCell) -> ResultCell | None:
-        """Return the rate a ratio is relative to: the one that the table names, else the one whose own ratio is 1.
+    def find_baseline(self, ratio: ResultCell) -> ResultCell | None:
+        """Return the rate that a ratio is relative to.
 
-        Return the first of several such rates if they are equal. An efficiency without a ratio of 1 on its curve is
-        relative to the single device of the curve: that is what linear means.
+        It is the named rate, else the rate whose own ratio is 1; the first of several if they are equal. An efficiency
+        without a ratio of 1 is relative to the single device of its curve.
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
@@ -114,18 +102,23 @@ class Results:
             return self._unit_rates[curve]
         if elsewhere := self._unit_ratios_elsewhere(ratio):
             return _common_rate([self.rate_at(unit) for unit in elsewhere])
-        if ratio.metric != EFFICIENCY:
+        if ratio.metric != quantities.EFFICIENCY:
             return None
-        rates = next(filter(None, (self._by_series.get((metric, ratio.series)) for metric in RATES)), [])
-        return _common_rate([rate for rate in rates if rate.world_size == 1])
+        for metric in quantities.RATES:
+            if rates := self._by_series.get((metric, ratio.series)):
+                return _common_rate([rate for rate in rates if rate.world_size == 1])
+        return None
 
     def rate_at(self, cell: ResultCell) -> ResultCell | None:
-        """Return the rate at the point of a cell: of the metrics of rates, the first that the table prints there."""
-        return next(filter(None, (self.at_same_point(cell, metric) for metric in RATES)), None)
+        """Return the first rate that is printed at the point."""
+        for metric in quantities.RATES:
+            if rate := self.at_same_point(cell, metric):
+                return rate
+        return None
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
-        """Return the number of devices a ratio is relative to, also where the table prints no rates."""
-        baseline = self.baseline_of(ratio)
+        """Return the devices of a ratio's baseline, also without rates."""
+        baseline = self.find_baseline(ratio)
         if baseline is not None:
             return baseline.world_size
         if ratio.baseline:
@@ -134,50 +127,50 @@ class Results:
         return sizes.pop() if len(sizes) == 1 else None
 
     def _unit_ratios_elsewhere(self, ratio: ResultCell) -> list[ResultCell]:
-        """Return the ratios of 1, at the fewest devices, of a curve that differs from that of a ratio in one condition.
+        """Return ratios of 1 on a curve that differs in one condition.
 
         Empty if there are several such curves: speedups in half precision may be relative to full precision.
         """
         units = []
         for unit in self._units_of_table.get((ratio.metric, ratio.table), []):
-            if sum(unit.get(name) != ratio.get(name) for name in _conditions_of(ratio)) == 1:
+            if sum(unit.get(name) != ratio.get(name) for name in _curve_conditions(ratio)) == 1:
                 units.append(unit)
         fewest = min((unit.world_size or math.inf for unit in units), default=math.inf)
         at_fewest = [unit for unit in units if unit.world_size in (fewest, None)]
-        return at_fewest if len({unit.series for unit in at_fewest}) == 1 else []
+        if len({unit.series for unit in at_fewest}) == 1:
+            return at_fewest
+        return []
 
     @cached_property
     def _units_of_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:
         return grouped(_units(self._summaries), lambda cell: (cell.metric, cell.table))
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
-        """Return the conditions in which a ratio differs from every ratio of 1 in its table.
-
-        Empty if its curve has a ratio of 1, or the table has none.
-        """
+        """Return how a ratio differs from every ratio of 1."""
         unit_ratios = self._units_of_table.get((ratio.metric, ratio.table), [])
         if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
-        separating = []
-        for name in _conditions_of(ratio):
-            if all(unit.get(name) != ratio.get(name) for unit in unit_ratios):
-                separating.append(name)
-        return separating
+        names = _curve_conditions(ratio)
+        for unit in unit_ratios:
+            names = [name for name in names if unit.get(name) != ratio.get(name)]
+        return names
 
     @cached_property
     def _unit_ratios(self) -> dict[tuple[str, str], list[ResultCell]]:
-        """The ratios of 1 on each curve, by metric and series; of several, those at the fewest devices of the curve."""
+        """The ratios of 1 at the fewest devices, by metric and series."""
         unit_ratios = {}
         for (metric, series), curve in self._by_series.items():
             units = _units(curve)
             fewest = min(cell.world_size or math.inf for cell in curve)
             at_fewest = [unit for unit in units if unit.world_size == fewest]
-            unit_ratios[metric, series] = at_fewest if at_fewest and metric in (SPEEDUP, EFFICIENCY) else units
+            if at_fewest and metric in (quantities.SPEEDUP, quantities.EFFICIENCY):
+                units = at_fewest
+            unit_ratios[metric, series] = units
         return unit_ratios
 
     @cached_property
     def _unit_rates(self) -> dict[tuple[str, str], ResultCell | None]:
-        """The rate that the ratios of 1 on each curve have in common, by metric and series."""
+        """The common rate of the ratios of 1, by metric and series."""
         rates = {}
         for curve, units in self._unit_ratios.items():
             rates[curve] = _common_rate([self.rate_at(unit) for unit in units])
@@ -189,31 +182,34 @@ class Results:
         return {key: min(cell.printed.step for cell in cells) for key, cells in tables.items()}
 
     def finest_step(self, ratio: ResultCell) -> Fraction:
-        """Return one unit of the last digit of the ratios of a table with most digits."""
+        """Return the last digit's unit of the most precise ratio."""
         return self._finest_steps[ratio.metric, ratio.table]
 
     def curves(self) -> Iterator[list[Rate]]:
-        """Yield the throughputs of each series with at least two points, by number of devices.
+        """Yield each series with at least two points, by devices.
 
-        Tokens are a curve of their own. A series without rates is represented by its speedups, which rise and fall in
-        the same way; runs with a mean and a median by their median.
+        Tokens are a curve of their own. A series without rates is represented by its speedups; runs with a mean and a
+        median by their median.
         """
         rates = []
-        for cell in self.of(*_CURVES, SPEEDUP):
-            has_rates = cell.metric == SPEEDUP and any((rate, cell.series) in self._by_series for rate in _CURVES)
-            # Without a speedup of 1 they may be relative to something else at each point.
-            has_rates |= cell.metric == SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
-            has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
-            if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
+        for cell in self.select(*_CURVES, quantities.SPEEDUP):
+            if cell.metric == quantities.SPEEDUP:
+                has_rates = any((rate, cell.series) in self._by_series for rate in _CURVES)
+                # Without a speedup of 1 they may be relative to something else at each point.
+                if has_rates or not self._unit_ratios[cell.metric, cell.series]:
+                    continue
+            if cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_point:
+                continue
+            if cell.world_size and cell.world_size > 0 and cell.printed.is_positive:
                 rates.append(self.rate(cell))
-        rates.sort(key=lambda rate: (*_curve_of(rate.cell), rate.point.devices))
-        for _, group in groupby(rates, key=lambda rate: _curve_of(rate.cell)):
-            curve = list(group)
+        rates.sort(key=lambda rate: rate.point.devices)
+        curves = grouped(rates, lambda rate: (rate.cell.series, rate.cell.estimator, rate.cell.metric))
+        for _, curve in sorted(curves.items()):
             if len(curve) > 1:
                 yield curve
 
     def steps(self) -> Iterator[tuple[Rate, Rate]]:
-        """Yield each step of a curve to more devices: the rate before it and the rate after it."""
+        """Yield the rates before and after each step of a curve."""
         for curve in self.curves():
             for fewer, more in pairwise(curve):
                 if more.point.devices > fewer.point.devices:
@@ -221,9 +217,9 @@ class Results:
 
     @cached_property
     def unexplained(self) -> set[tuple[str, str]]:
-        """The steps of curves, by the keys of their rates, whose rise above linear or whose fall is not by chance.
+        """The steps whose super-linear rise or fall is significant.
 
-        All steps of one source are judged together; a rate without runs and without an interval supports no statement.
+        All steps of one source are tested together; a rate without runs or interval supports no statement.
         """
         unexplained = set()
         for steps in grouped(self.steps(), lambda step: str(step[0].cell.get("source"))).values():
@@ -234,18 +230,18 @@ class Results:
         return unexplained
 
     def rate(self, cell: ResultCell) -> Rate:
-        """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
-        return rate_of(cell, self.runs_of(cell))
+        """Return a throughput, estimated from its runs or interval."""
+        return estimate_rate(cell, self.list_runs(cell))
 
-    def runs_of(self, cell: ResultCell) -> list[ResultCell]:
-        """Return the runs of a summary, also if they are listed for another summary of the same source."""
+    def list_runs(self, cell: ResultCell) -> list[ResultCell]:
+        """Return the runs of a summary, also of an equal summary."""
         own_runs = self.runs.get(cell.key)
         key = (cell.get("source"), cell.metric, *cell.configuration)
-        return own_runs or self._runs_of_configuration.get(key, [])
+        return own_runs or self._same_configuration_runs.get(key, [])
 
     @cached_property
-    def _runs_of_configuration(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        """The runs of the first summary of each configuration that has runs, by source, metric and configuration."""
+    def _same_configuration_runs(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        """The first listed runs of each configuration."""
         runs: dict[tuple[Any, ...], list[ResultCell]] = {}
         for summary in self._summaries:
             if summary.key in self.runs:
@@ -257,13 +253,9 @@ def _units(cells: Iterable[ResultCell]) -> list[ResultCell]:
     return [cell for cell in cells if cell.value == 1]
 
 
-def _conditions_of(ratio: ResultCell) -> list[str]:
+def _curve_conditions(ratio: ResultCell) -> list[str]:
     """Return the conditions that tell curves apart: all but the sizes."""
-    return [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
-
-
-def _curve_of(cell: ResultCell) -> tuple[str, str, str]:
-    return cell.series, cell.estimator, cell.metric
+    return [name for name in (*quantities.CONFIGURATION, *ratio.extra_conditions) if name not in quantities.SIZES]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -275,24 +267,30 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return baseline devices / devices for an efficiency, 1 for any other ratio; of rates of one device the reverse.
+    """Return the factor of devices in a ratio.
 
-    Of these, an efficiency is the quotient itself, and a speedup that × devices / baseline devices.
+    It is baseline devices / devices for an efficiency and 1 for other ratios; for rates per device the reverse.
     """
     share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
-    if baseline.metric in RATES_OF_DEVICE:
-        return 1 / share if ratio.metric == SPEEDUP else Fraction(1)
-    return share if ratio.metric == EFFICIENCY else Fraction(1)
+    is_of_device = baseline.metric in quantities.RATES_OF_DEVICE
+    if is_of_device and ratio.metric == quantities.SPEEDUP:
+        return 1 / share
+    if not is_of_device and ratio.metric == quantities.EFFICIENCY:
+        return share
+    return Fraction(1)
 
 
 def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return what a ratio should be, from its two rates exactly as printed."""
+    """Return the ratio of two rates as printed."""
     return rate.printed.exact / baseline.printed.exact * device_share(ratio, baseline)
 
 
 def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:
-    """Return the first rate if all print the same number for the same number of devices; else None."""
+    """Return the first rate if all rates are equal, else None."""
     if not rates or None in rates:
         return None
-    distinct = {(rate.printed.exact, rate.world_size) for rate in rates if rate is not None}
+    distinct = set()
+    for rate in rates:
+        if rate is not None:
+            distinct.add((rate.printed.exact, rate.world_size))
     return rates[0] if len(distinct) == 1 else None

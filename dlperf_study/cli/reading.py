@@ -93,7 +93,7 @@ def compare(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Predict the throughput of sizes that were not measured, of a study or a published source."""
     from dlperf_study.api.predictions import requested_sizes
-    from dlperf_study.prediction.prediction import predict, predictions_of
+    from dlperf_study.prediction.prediction import predict, select_predictions
     from dlperf_study.report.predictions import predictions_content
     from dlperf_study.report.tables.prediction_tables import describe
 
@@ -103,7 +103,7 @@ def predict(options: argparse.Namespace) -> int:
         print_json({"study": options.study, "predictions": predictions_content(results)})
     else:
         print_line(describe(results))
-    return 0 if any(predictions_of(results)) else 1
+    return 0 if any(select_predictions(results)) else 1
 
 
 def _curves_named(name: str) -> "list[Curve]":
@@ -188,12 +188,12 @@ def audit(options: argparse.Namespace) -> int:
     from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, verdict
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.reading.table_file import read_tables
-    from dlperf_study.audit.result_frames import results_of_sources
+    from dlperf_study.audit.result_frames import read_published_results
 
     if options.table:
         use_parts_next_to(options.table.parent)
     tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
-    check_results = audit(tables.results if tables else results_of_sources(), options.all)
+    check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
         print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
     else:

@@ -14,9 +14,9 @@ from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
 from dlperf_study.dataset.target_precision import looks_of, looks_that_ended_measuring
 from dlperf_study.metrics import comparison
-from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
+from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, compute_values, summarised
 from dlperf_study.metrics.comparison import RATIOS, Throughputs, Verdict
-from dlperf_study.metrics.outcome import completed_of, counted_of, disturbed_configurations
+from dlperf_study.metrics.outcome import disturbed_configurations, select_completed, select_counted
 from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, interval_columns
@@ -40,16 +40,16 @@ def configurations_table(
     trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
-    counted = counted_of(runs)
+    counted = select_counted(runs)
     throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
     looks = looks_of(throughputs)
-    measurements = Measurements(completed_of(runs), counted, looks)
+    measurements = Measurements(select_completed(runs), counted, looks)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
-    bubble_of = bubbles(plan.entries, counted, comparison.rounds_of(counted, plan), looks)
+    bubble_of = bubbles(plan.entries, counted, comparison.assign_rounds(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
@@ -99,9 +99,9 @@ def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
 
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
-    counted = counted_of(runs)
+    counted = select_counted(runs)
     rates = counted[rate_column(counted, plan)]
-    samples = comparison.samples_of(rates, counted["identity"], comparison.rounds_of(counted, plan))
+    samples = comparison.collect_samples(rates, counted["identity"], comparison.assign_rounds(counted, plan))
     looks = looks_that_ended_measuring(plan, samples)
     return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
 
@@ -155,7 +155,7 @@ class Measurements:
         measured = self.values(identity, name)
         if self._metrics[name].summary is Summary.GEOMETRIC:
             measured = np.log(measured)
-        return Estimate.of(measured, looks=self._looks)
+        return Estimate.from_values(measured, looks=self._looks)
 
     def values(self, identity: str, name: str) -> Floats:
         """Return the values of a metric that the runs of a configuration measured."""
@@ -242,7 +242,7 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
         **entry.parameters,
         "world_size": configuration.world_size,
         "global_batch": configuration.global_batch,
-        **values_of(Source.ENTRY, entry),
+        **compute_values(Source.ENTRY, entry),
     }
 
 
@@ -265,7 +265,7 @@ class StepParts:
     """How much longer the parts of a step take than those of the reference."""
 
     def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
-        rounds = comparison.rounds_of(completed, plan)
+        rounds = comparison.assign_rounds(completed, plan)
         self._seconds = comparison.step_samples(completed, rounds, looks)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
@@ -289,7 +289,9 @@ class StepParts:
         if not self.is_same_work(entry):
             return {}
         parts = comparison.differences(self._seconds, identity, str(entry.reference_identity))
-        return dict.fromkeys(parts, comparison.of_itself(self._runs[identity])) if entry.is_reference else parts
+        return (
+            dict.fromkeys(parts, comparison.compare_with_itself(self._runs[identity])) if entry.is_reference else parts
+        )
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""

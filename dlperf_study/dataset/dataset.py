@@ -29,7 +29,7 @@ from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
-from dlperf_study.metrics.outcome import completed_of, counted_of, had_background_load
+from dlperf_study.metrics.outcome import had_background_load, select_completed, select_counted
 from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import steadiness_tolerance
@@ -89,12 +89,12 @@ class Dataset:
     @cached_property
     def completed_runs(self) -> pd.DataFrame:
         """The completed runs."""
-        return completed_of(self.runs)
+        return select_completed(self.runs)
 
     @cached_property
     def counted_runs(self) -> pd.DataFrame:
         """The runs that numbers are made of, also of a selection those of the whole study."""
-        return counted_of((self.whole or self).runs)
+        return select_counted((self.whole or self).runs)
 
     @cached_property
     def disturbed_runs(self) -> int:

@@ -8,8 +8,8 @@ from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.dataset.target_precision import needs_further_round, rounds_of_all
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.comparison import Throughputs, rounds_of, samples_of
-from dlperf_study.metrics.outcome import completed_of, had_background_load
+from dlperf_study.metrics.comparison import Throughputs, assign_rounds, collect_samples
+from dlperf_study.metrics.outcome import had_background_load, select_completed
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.job import ROUNDS
@@ -46,9 +46,9 @@ def _samples(plan: Plan) -> tuple[Throughputs, Throughputs]:
             except EvidenceError:
                 continue  # ``collect`` says so in the report
     runs, _ = leave_out_of_rounds(frame_of_rows(TableName.RUNS, rows))
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     rate = rate_column(completed, plan)
     samples = []
     for kept in (completed, completed[~had_background_load(completed)]):
-        samples.append(samples_of(kept[rate], kept["identity"], rounds_of(kept, plan)))
+        samples.append(collect_samples(kept[rate], kept["identity"], assign_rounds(kept, plan)))
     return samples[0], samples[1]

@@ -16,7 +16,7 @@ from dlperf_study.core.wording import closest
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.metrics.comparison import Throughputs
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry
@@ -35,7 +35,7 @@ class Measurement:
     @property
     def begun(self) -> str:
         """When its first completed run began, to the minute, in UTC; ``date unknown`` for logs without times."""
-        times = completed_of(self.dataset.runs)["started"].dropna()
+        times = select_completed(self.dataset.runs)["started"].dropna()
         return str(times.min())[:16].replace("T", " ") if len(times) else "date unknown"
 
     @property

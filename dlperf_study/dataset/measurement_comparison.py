@@ -11,7 +11,7 @@ from dlperf_study.metrics import comparison
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import Verdict
 from dlperf_study.metrics.drift import DateChange, date_changes
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.metrics.statistics import Estimate
 
 #: A speedup is higher or lower, also if its configuration is as fast as before: its baseline may have changed.
@@ -204,6 +204,6 @@ def _condition_changes(before: Measurement, after: Measurement) -> tuple[Conditi
 
 def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
     """Return the values of a column of the completed runs of the configurations that the other has too."""
-    completed = completed_of(measurement.dataset.runs)
+    completed = select_completed(measurement.dataset.runs)
     in_both = completed["identity"].isin(list(other.throughputs))
     return tuple(map(str, completed.loc[in_both, column].dropna().unique()))

@@ -7,7 +7,7 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rate_text
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 
 #: The subjects of warnings about a run that may be the cause of a low throughput.
 CAUSES = ("background_cores", "foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
@@ -28,7 +28,7 @@ def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Itera
     for diagnostic in run_diagnostics:
         if diagnostic.subject in CAUSES and diagnostic.severity is Severity.WARNING:
             causes.setdefault((diagnostic.identity, diagnostic.repetition), []).append(diagnostic.message)
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     for identity in dict.fromkeys(identity for identity, _ in causes):
         of_configuration = completed[completed["identity"] == identity].set_index("repetition")
         column = "throughput" if of_configuration["throughput"].notna().any() else "token_throughput"

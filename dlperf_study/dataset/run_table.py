@@ -17,7 +17,7 @@ from dlperf_study.core.paths import ConfigurationPaths, RunPaths
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.progress import Progress
 from dlperf_study.dataset import tables
-from dlperf_study.metrics.columns import Source, diagnosing_any_run, diagnosing_completed_run, values_of
+from dlperf_study.metrics.columns import Source, compute_values, diagnosing_any_run, diagnosing_completed_run
 from dlperf_study.metrics.steady_state import TOLERANCE, WindowSteadiness
 from dlperf_study.metrics.throughput import slowest_training
 from dlperf_study.records.rank_log import Window
@@ -32,7 +32,7 @@ def steadiness_of(run: Run, tolerance: float = TOLERANCE) -> WindowSteadiness | 
 
     ``tolerance``: by how much the parts of a steady window may differ, a share of a step.
     """
-    return WindowSteadiness.of(slowest_training(run).step_seconds, tolerance) if run.completed else None
+    return WindowSteadiness.from_steps(slowest_training(run).step_seconds, tolerance) if run.completed else None
 
 
 def run_row(run: Run, steadiness: WindowSteadiness | None = None) -> dict[str, Any]:
@@ -40,11 +40,11 @@ def run_row(run: Run, steadiness: WindowSteadiness | None = None) -> dict[str, A
 
     ``steadiness``: from ``steadiness_of``, if it is known already.
     """
-    row = values_of(Source.RUN, run) | run.configuration.displayed_values()
+    row = compute_values(Source.RUN, run) | run.configuration.displayed_values()
     if not run.completed:
         return row
     steadiness = steadiness or steadiness_of(run)
-    return row | values_of(Source.COMPLETED_RUN, run) | values_of(Source.STEADINESS, steadiness)
+    return row | compute_values(Source.COMPLETED_RUN, run) | compute_values(Source.STEADINESS, steadiness)
 
 
 def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> list[Diagnostic]:

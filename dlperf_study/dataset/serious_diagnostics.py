@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.records import run_agreement
 from dlperf_study.records.rank_agreement import PROGRAM
 
@@ -44,7 +44,7 @@ def serious_diagnostics(
     Errors about runs that do not count, and about numbers that are missing, are left out.
     """
     is_serious = (diagnostics["severity"] == Severity.ERROR) & diagnostics["subject"].isin(list(DOUBTFUL_COLUMNS))
-    completed = set(completed_of(runs)[["identity", "repetition"]].itertuples(index=False, name=None))
+    completed = set(select_completed(runs)[["identity", "repetition"]].itertuples(index=False, name=None))
     rows = configurations.set_index("identity")
     serious: dict[tuple[str, str], SeriousDiagnostic] = {}
     for error in diagnostics[is_serious].itertuples():

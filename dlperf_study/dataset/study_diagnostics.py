@@ -8,7 +8,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
-from dlperf_study.metrics.outcome import REMEDY, completed_of, had_background_load
+from dlperf_study.metrics.outcome import REMEDY, had_background_load, select_completed
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan
 
@@ -18,7 +18,7 @@ CLOCK_SPREAD = 0.03
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
@@ -132,7 +132,7 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
-    completed = completed_of(runs)[["round", "started"]].dropna(subset=["round"])
+    completed = select_completed(runs)[["round", "started"]].dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():

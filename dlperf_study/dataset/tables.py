@@ -14,7 +14,7 @@ from pyarrow import compute, csv, parquet
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import FORMULA, NUMBER, naming, replacing
-from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, columns_of
+from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, list_columns
 
 Row = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
     """Return a frame with every column of the table; a column that a row does not have is missing there."""
     columns = {}
-    for column in columns_of(table):
+    for column in list_columns(table):
         columns[column.name] = _array([row.get(column.name) for row in rows], column.dtype_in(table))
     # The copy keeps columns of one type together: pandas warns of more than a hundred that are kept apart.
     return pd.DataFrame(columns, copy=False).copy().assign(**_settings(rows))
@@ -111,7 +111,7 @@ def step_rows(
         "loss": loss,
     }
     arrays = {}
-    for column in columns_of(TableName.STEPS):
+    for column in list_columns(TableName.STEPS):
         column_values = values[column.name]
         if isinstance(column_values, tuple):
             codes, strings = column_values
@@ -276,7 +276,7 @@ def read(
     except (OSError, ValueError, pa.ArrowException) as error:
         raise EvidenceError(f"{file}: is no table ({error}); {_REMEDY}") from error
     columns: dict[str, pd.Series] = {}
-    for column in columns_of(table):
+    for column in list_columns(table):
         expected, default = column.dtype_in(table), (defaults or {}).get(column.name)
         try:
             columns[column.name] = _stored_or_default(content, column, expected, default)

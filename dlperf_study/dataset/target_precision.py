@@ -15,7 +15,7 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import counted, guessed, guessed_duration
 from dlperf_study.metrics.comparison import RATIOS, Throughputs
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.metrics.statistics import (
     CONFIDENCE,
     MINIMUM_RUNS,
@@ -159,7 +159,7 @@ def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughpu
     """Yield a diagnostic for each measured configuration whose widest interval misses the target."""
     if plan.precision is None:
         return
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     run_seconds = completed["run_seconds"] + completed["waited_seconds"].fillna(0.0)
     # A further round has a run of every configuration.
     round_seconds = float(run_seconds.groupby(completed["identity"]).mean().sum())

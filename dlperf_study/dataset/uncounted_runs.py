@@ -8,7 +8,7 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.metrics.columns import Source, values_of
+from dlperf_study.metrics.columns import Source, compute_values
 from dlperf_study.records.nccl_report import link_contradictions, read_nccl_report
 from dlperf_study.records.run import Run, read_run
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
@@ -44,7 +44,7 @@ def read_nccl_reports(plan: Plan, paths: StudyPaths) -> UncountedRuns:
             diagnostic = Diagnostic("nccl_transports", str(error), identity=configuration.identity)
             reports.diagnostics.append(diagnostic)
             continue
-        reports.columns[configuration.identity] = values_of(Source.NCCL_REPORT, report)
+        reports.columns[configuration.identity] = compute_values(Source.NCCL_REPORT, report)
         for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
             diagnostic = Diagnostic("nccl_transports", message, identity=configuration.identity)
             reports.diagnostics.append(diagnostic)
@@ -62,7 +62,7 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
         bounds = of_configuration.search(plan.largest_batch or 0)
         batches.identities.update(of_configuration.identities)
         if bounds.next_batch is None:
-            batches.columns[identity] = values_of(Source.BATCH_SEARCH, bounds)
+            batches.columns[identity] = compute_values(Source.BATCH_SEARCH, bounds)
         else:
             message = "; ".join(filter(None, (f"not found yet: {bounds.description}", of_configuration.problem)))
             batches.diagnostics.append(Diagnostic("largest_batch", message, identity=identity))

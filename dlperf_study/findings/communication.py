@@ -9,7 +9,7 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings import number
 from dlperf_study.findings.number import Number
-from dlperf_study.metrics.comparison import rounds_of, samples_of
+from dlperf_study.metrics.comparison import assign_rounds, collect_samples
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate
 
 #: Of more configurations counts are printed.
@@ -133,7 +133,7 @@ def _counts(loss: Loss, waiting: Sequence[Stall], shares: dict[str, Estimate]) -
 def _shares(dataset: Dataset, loss: Loss) -> dict[str, Estimate]:
     """Return the mean share of each configuration that can wait at all."""
     runs = dataset.counted_runs
-    samples = samples_of(runs[loss], runs["identity"], rounds_of(runs, dataset.plan), dataset.looks)
+    samples = collect_samples(runs[loss], runs["identity"], assign_rounds(runs, dataset.plan), dataset.looks)
     shares = {}
     for identity, sample in samples.items():
         if sample.values.any():

@@ -8,10 +8,9 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings import number
 from dlperf_study.findings.number import Number
 from dlperf_study.metrics.statistics import bounded
-from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Curve, curves_of_study
-from dlperf_study.prediction.intervals import COVERAGE, reason_against_ring
-from dlperf_study.prediction.prediction import predict, predictions_of, refused_curves
+from dlperf_study.prediction.intervals import COVERAGE, largest_left_out, reason_against_ring
+from dlperf_study.prediction.prediction import predict, refused_curves, select_predictions
 
 MAX_LINES = 3
 
@@ -53,7 +52,7 @@ def page(dataset: Dataset) -> Iterator[object]:
     """Yield the next size of the first series, how well their last size is predicted, and what is not predicted."""
     curves = study_curves(dataset)
     results = predict(curves)
-    predictions = list(predictions_of(results))
+    predictions = list(select_predictions(results))
     for prediction in predictions[:MAX_LINES]:
         curve, size = prediction.curve, prediction.sizes[0]
         yield Predicted(

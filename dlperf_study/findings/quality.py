@@ -14,7 +14,7 @@ from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
 from dlperf_study.findings import reasons
 from dlperf_study.findings.reasons import NoResult, Reason
 from dlperf_study.metrics.drift import round_effects
-from dlperf_study.metrics.outcome import counted_of, disturbed_configurations
+from dlperf_study.metrics.outcome import disturbed_configurations, select_counted
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.study.job import Outcome
@@ -253,7 +253,7 @@ def unmeasured(dataset: Dataset) -> Iterator[object]:
 
 def drift(dataset: Dataset) -> Iterator[Drift]:
     """Yield how much the machine drifted at most; nothing if the rounds don't exclude a factor of two."""
-    effects = round_effects(counted_of(dataset.runs), dataset.rate)
+    effects = round_effects(select_counted(dataset.runs), dataset.rate)
     limits = []
     for effect in effects:
         interval = effect.log_rate.interval(1 - (1 - CONFIDENCE) / len(effects))

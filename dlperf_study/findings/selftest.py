@@ -37,9 +37,9 @@ class SelftestQuick:
 
 def page(result: SelftestResult) -> Iterator[object]:
     """Yield the outcome, and the checks that did not pass."""
-    yield SelftestOutcome(len(result.names_of(Status.PASSED)), len(result.done), result.passed)
+    yield SelftestOutcome(len(result.list_names(Status.PASSED)), len(result.done), result.passed)
     for status in (Status.FAILED, Status.UNDECIDED, Status.SKIPPED):
-        names = tuple(result.names_of(status))
+        names = tuple(result.list_names(status))
         if names:
             yield SelftestChecks(status, names)
     if result.power:

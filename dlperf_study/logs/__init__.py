@@ -1,1 +1,1 @@
-"""Foreign logs: which run each is of, and its lines as records and diagnostics, by declared formats."""
+"""Third-party logs: their runs, lines and diagnostics, by declared formats."""

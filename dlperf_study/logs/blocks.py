@@ -1,4 +1,4 @@
-"""Where the bytes of a log are, and its blocks of whole lines: read in place and in constant memory."""
+"""Blocks of whole lines of a log, read in constant memory."""
 
 import codecs
 import gzip
@@ -61,7 +61,7 @@ class LogSource:
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open it for reading, decompressed; raises LogError if it can't be opened."""
+        """Open the log for reading, decompressed; raises LogError on failure."""
         with ExitStack() as stack:
             try:
                 if self.member:
@@ -80,10 +80,7 @@ class LogSource:
 
 
 def read_whole(source: LogSource, most_bytes: int) -> bytes:
-    """Return the content of a file, decompressed.
-
-    Raises LogError if it can't be read, or has more than ``most_bytes``, which a small compressed file may have.
-    """
+    """Return the decompressed content of a file."""
     try:
         # Those that are made of several files open otherwise.
         with LogSource.open(source) as file:
@@ -96,7 +93,7 @@ def read_whole(source: LogSource, most_bytes: int) -> bytes:
 
 
 def log_sources(path: Path) -> list[LogSource]:
-    """Return the logs in a file: each member of a zip archive, else the file itself."""
+    """Return the logs in a file: members of an archive, else the file."""
     if not zipfile.is_zipfile(path):
         return [LogSource(path)]
     try:
@@ -115,7 +112,7 @@ class Lines(io.BufferedIOBase):
         self._rest = b""
 
     def read1(self, size: int = -1) -> bytes:
-        """Return the next line, or as much of it as the size; nothing at the end."""
+        """Return the next line, or its first bytes; nothing at the end."""
         content = self._rest or next(self._lines, b"")
         end = len(content) if size < 0 else size
         self._rest = content[end:]
@@ -124,9 +121,9 @@ class Lines(io.BufferedIOBase):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, each ending in a newline; ``first_line`` is the number of the first, from 1.
+    """Whole lines, each ending in a newline; ``first_line`` counts from 1.
 
-    ``is_cut``: it is the last line of a log, which has no newline, so that its last number may have lost digits.
+    ``is_cut``: the last line of the log has no newline, so its last number may have lost digits.
     """
 
     data: bytes
@@ -149,11 +146,11 @@ class Block:
 
 
 class Blocks:
-    """The blocks of one open log. After the last one: which lines were skipped, and what was wrong with the bytes.
+    """The blocks of one open log, and the damage found in its bytes.
 
-    ``skipped``: the numbers of the skipped lines. ``damage``: the error in which the bytes end. ``first_zero_line``:
-    the first line that contains a zero byte, 0 if none does. ``undecodable``: how many lines contain bytes that are
-    not UTF-8, and ``first_undecodable`` the first of them. ``lines``: how many lines there are.
+    ``skipped``: numbers of the skipped lines. ``damage``: the error in which the bytes end. ``first_zero_line``: the
+    first line with a zero byte, or 0. ``undecodable``: the number of lines that are not UTF-8, ``first_undecodable``
+    the first of them. ``lines``: the number of lines.
     """
 
     def __init__(self, file: BufferedIOBase) -> None:
@@ -165,7 +162,7 @@ class Blocks:
         self.lines = 0
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield blocks of whole lines. A carriage return ends a line too; colours are removed."""
+        """Yield blocks of whole lines, without colours; carriage returns end lines."""
         rest, skipping = b"", False
         for chunk in self._chunks():
             if skipping:
@@ -179,14 +176,15 @@ class Blocks:
                 rest = b""
             rest += chunk[end:]
             skipping = len(rest) > LONGEST_LINE
-            rest = b"" if skipping else rest
+            if skipping:
+                rest = b""
         if skipping:
             self._skip_line()
         elif rest:
             yield self._block(rest + b"\n", is_cut=True)
 
     def _chunks(self) -> Iterator[bytes]:
-        """Yield the content as far as it can be read, in an encoding that keeps ASCII, with newlines of Unix only."""
+        """Yield readable content, in an ASCII-compatible encoding with Unix newlines."""
         content = self._read_chunk()
         start, decoder = content[:_ENCODING_BYTES], None
         # A text in which every second byte is 0, as some shells write it, is UTF-16.
@@ -199,13 +197,13 @@ class Blocks:
             chunk = held + (decoder.decode(content).encode() if decoder else content)
             held = b"\r" if chunk.endswith(b"\r") else b""
             chunk = chunk[: len(chunk) - len(held)]
-            yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
+            yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             content = self._read_chunk()
         if held:
             yield b"\n"
 
     def _read_chunk(self) -> bytes:
-        """Return the next BLOCK_BYTES; fewer only at the end of the file, or where its damage begins."""
+        """Return the next BLOCK_BYTES; fewer at the end or at damage."""
         parts, missing = [], 0 if self.damage else BLOCK_BYTES
         while missing:
             try:
@@ -224,13 +222,16 @@ class Blocks:
         self.skipped.append(self.lines)
 
     def _block(self, data: bytes, is_cut: bool = False) -> Block:
-        """Return a block of these lines and record what is wrong with their bytes."""
+        """Return a block of lines and record damaged bytes."""
         block = Block(_TERMINAL_CODES.sub(b"", data) if b"\x1b" in data else data, self.lines + 1, is_cut)
         if not self.first_zero_line and b"\0" in data:
             self.first_zero_line = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
         if not data.isascii() and _REPLACEMENT in (text := data.decode(errors="replace")):
             lines = enumerate(text.split("\n"), self.lines + 1)
-            undecodable = [line_number for line_number, line in lines if _REPLACEMENT in line]
+            undecodable = []
+            for line_number, line in lines:
+                if _REPLACEMENT in line:
+                    undecodable.append(line_number)
             self.first_undecodable = self.first_undecodable or undecodable[0]
             self.undecodable += len(undecodable)
         self.lines += block.ends.size
@@ -238,7 +239,7 @@ class Blocks:
 
 
 def no_text_reason(source: LogSource) -> str:
-    """Return why a file contains no text: it is empty or binary. Empty if it contains text or can't be read."""
+    """Return why a file has no text; empty if it has."""
     try:
         with source.open() as file:
             blocks = Blocks(file)
@@ -246,9 +247,15 @@ def no_text_reason(source: LogSource) -> str:
     except LogError:
         return ""
     if first is None:
-        return "" if blocks.damage else "contains no line of text" if blocks.skipped else "is empty"
+        if blocks.damage:
+            return ""
+        if blocks.skipped:
+            return "contains no line of text"
+        return "is empty"
     if not first.data.strip() and len(first.data) < BLOCK_BYTES:
         return "is empty except for blank lines"
     start = first.data[:_TEXT_BYTES]
     controls = len(start) - len(start.translate(None, _CONTROLS))
-    return "contains no text" if controls > _ALLOWED_CONTROLS * len(start) else ""
+    if controls > _ALLOWED_CONTROLS * len(start):
+        return "contains no text"
+    return ""

@@ -1,6 +1,6 @@
-"""Declared metadata: ``identity.yaml`` for all logs of a folder, and ``configuration.json`` next to some of them.
+"""Metadata declared in ``identity.yaml`` or in ``configuration.json`` next to logs.
 
-``identity.yaml`` is inferred from names first, for a person to check, correct and confirm.
+``identity.yaml`` is first inferred from names, for a person to check, correct and confirm.
 """
 
 import json
@@ -43,7 +43,7 @@ _TABLES = (".csv", ".csv.gz")
 
 
 class RunSection(Section):
-    """One repetition and its logs; ``part``: which run in them it is, if they have several, one after the other."""
+    """One repetition and its logs; ``part``: which of their consecutive runs."""
 
     repetition: int = Field(ge=1)
     logs: list[str] = Field(min_length=1)
@@ -61,7 +61,7 @@ class IdentityFile(Section):
 
 
 def _metadata_section() -> type[BaseModel]:
-    """Return what may be declared of a configuration: our parameters, any precision, and the extras."""
+    """Return the allowed keys of a configuration."""
     declarations = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
     types: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
     types |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
@@ -74,10 +74,7 @@ MetadataSection = _metadata_section()
 
 
 def read_identity_file(path: Path) -> tuple[StudyMetadata, bool]:
-    """Read an identity file; return the metadata and whether they are confirmed.
-
-    Raises StudyFileError, which names every key that is wrong.
-    """
+    """Return the metadata of an identity file, and whether they are confirmed."""
     keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
     file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
     configurations = []
@@ -90,11 +87,16 @@ def write_identity_file(path: Path, study: StudyMetadata, confirmed: bool) -> No
     """Write an identity file."""
     configurations = []
     for metadata in study.configurations:
-        extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
-        runs = [
-            {"repetition": run.repetition, "logs": list(run.logs), **({"part": run.part} if run.part else {})}
-            for run in metadata.runs
-        ]
+        extras = {}
+        for name, value in asdict(metadata.extras).items():
+            if value not in (None, ""):
+                extras[name] = value
+        runs = []
+        for run in metadata.runs:
+            stored: dict[str, Any] = {"repetition": run.repetition, "logs": list(run.logs)}
+            if run.part:
+                stored["part"] = run.part
+            runs.append(stored)
         configurations.append({**metadata.parameters, **extras, "runs": runs})
     content = {
         "confirmed": confirmed,
@@ -114,11 +116,11 @@ def confirm(path: Path) -> None:
 
 
 def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
-    """Return the configurations declared in folders, and the files outside these folders.
-
-    Raises LogError for a ``configuration.json`` that can't be read, and MetadataError for one that is not valid.
-    """
-    declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
+    """Return the declared configurations, and all other files."""
+    declarations = {}
+    for file in files:
+        if file.name == CONFIGURATION_FILE:
+            declarations[file.parts[:-1]] = file
     logs: dict[tuple[str, ...], list[LogFile]] = defaultdict(list)
     undeclared = []
     for file in files:
@@ -135,7 +137,10 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
     for folder, file in declarations.items():
         # Tables are logs only where nothing else is.
         tables = [log for log in logs[folder] if log.name.lower().endswith(_TABLES)]
-        text_logs = [log for log in logs[folder] if not log.name.lower().endswith((*_NO_LOGS, *_TABLES))]
+        text_logs = []
+        for log in logs[folder]:
+            if not log.name.lower().endswith((*_NO_LOGS, *_TABLES)):
+                text_logs.append(log)
         configurations.append(_read_configuration_file(file, text_logs or tables))
     return merge_equal(configurations), undeclared
 
@@ -162,7 +167,7 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
 
 
 def _refuse_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
+    """Return a JSON object; raises ValueError for a repeated name."""
     content: dict[str, Any] = {}
     for name, value in pairs:
         if name in content:
@@ -172,10 +177,12 @@ def _refuse_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
-    """Return the metadata in a mapping; raises StudyFileError for unknown names and wrong values."""
+    """Return validated metadata; raises StudyFileError."""
     keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
-    runs = [LogRun(run["repetition"], tuple(run["logs"]), run["part"]) for run in values.pop("runs")]
+    runs = []
+    for run in values.pop("runs"):
+        runs.append(LogRun(run["repetition"], tuple(run["logs"]), run["part"]))
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
     if extras.global_batch and {"nodes", "devices_per_node"} <= values.keys():
         devices = values["nodes"] * values["devices_per_node"]

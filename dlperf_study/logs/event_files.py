@@ -1,7 +1,7 @@
-"""Event files of TensorBoard as lines: one JSON object per event that has scalars.
+"""TensorBoard event files as lines: one JSON object per event.
 
-A file is a series of records: the length of the data (8 bytes, little-endian), its checksum, the data, and theirs. The
-data are a message ``Event`` of Protocol Buffers, of which only time, step and scalars are read.
+A file is a series of records: the length of the data (8 bytes, little-endian), its checksum, the data, and their
+checksum. The data are a Protocol Buffers message ``Event``, of which only time, step and scalars are read.
 """
 
 import struct
@@ -15,7 +15,6 @@ import numpy as np
 from dlperf_study.core.errors import LogError
 from dlperf_study.logs.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows, shortest
 
-#: What is before the scalars of an event.
 EVENT_ROW = "TensorBoard row: "
 _FILE_NAME = ".tfevents."
 _HEADER_BYTES, _CHECKSUM_BYTES = 12, 4
@@ -31,15 +30,12 @@ _CONTENT_TYPES = {1: "<f4", 2: "<f8"}
 
 
 def is_event_file(name: str) -> bool:
-    """Return whether a name is one that TensorBoard gives to its files."""
+    """Return whether a file has the name of an event file."""
     return _FILE_NAME in PurePath(name).name
 
 
 def event_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield a line per event that has scalars; ``name``: that of the file, for messages.
-
-    Raises DamagedRecordError for a damaged record, and LogError for an empty file, or as ``scalar_rows`` does.
-    """
+    """Yield a line per event with scalars; ``name``: for messages."""
     return scalar_rows(name, EVENT_ROW, _events(name, file))
 
 
@@ -55,7 +51,7 @@ def _events(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
 
 
 def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
-    """Yield the data of each record and the position of its first byte."""
+    """Yield the data of each record and its first byte's position."""
     offset = 0
     while header := file.read(_HEADER_BYTES):
         if len(header) < _HEADER_BYTES:
@@ -73,7 +69,7 @@ def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
 
 
 def _check(content: bytes, offset: int) -> None:
-    """Raise DamagedRecordError if bytes do not match the checksum at their end."""
+    """Raise DamagedRecordError if the checksum differs."""
     checksum = _masked_checksum(content[:-_CHECKSUM_BYTES])
     if checksum != int.from_bytes(content[-_CHECKSUM_BYTES:], "little"):
         raise DamagedRecordError(f"the record at byte {offset} is damaged: its checksum does not match")
@@ -112,11 +108,13 @@ def _event(data: bytes) -> Scalars:
 
 
 def _scalars(summary: bytes) -> dict[str, float]:
-    """Return the scalars of a summary by tag; images, histograms and texts are left out."""
+    """Return the scalars of a summary by tag."""
     scalars = {}
     for _, content in fields(summary):
+        if not isinstance(content, bytes):
+            continue
         tag, scalar = "", None
-        for field, value in fields(content) if isinstance(content, bytes) else ():
+        for field, value in fields(content):
             if field == _TAG and isinstance(value, bytes):
                 tag = value.decode(errors="replace")
             elif field == _SIMPLE_VALUE and isinstance(value, float):
@@ -129,7 +127,7 @@ def _scalars(summary: bytes) -> dict[str, float]:
 
 
 def _only_number(tensor: bytes) -> float | None:
-    """Return the number in a tensor of one floating-point number; None of any other tensor."""
+    """Return the number in a float tensor of one element."""
     elements: list[float] = []
     content_type = ""
     for field, value in fields(tensor):

@@ -1,27 +1,20 @@
-"""What a format of log is: a declaration of the lines a program prints and of what their numbers mean.
+"""Formats of logs: declared lines and the meaning of their numbers.
 
-``log_reader`` reads all formats. Patterns are regular expressions over one line. The head of a line recognises it and
-captures named groups: ``epoch``, ``step``, ``rank``, ``count`` (how many steps the number covers), or the name of a
-metric of ``captured``. Fields are searched after the head, in order. Each is optional, because programs gain and lose
-fields from version to version.
+Patterns are regular expressions over one line. The head of a line recognises it and captures named groups: ``epoch``,
+``step``, ``rank``, ``count`` (the number of steps that the number covers), or a metric of ``captured``. Fields are
+searched after the head, in order; each is optional, because programs gain and lose fields.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dlperf_study.logs.printed import INTERVALS, PrintedMetric
 
-class MetricScope(StrEnum):
-    """Whether a number is that of one rank, of each device, or of the whole job.
-
-    A number of each device is the job's, divided by the number of devices: whoever prints it, it is the same.
-    """
-
-    RANK = "rank"
-    DEVICE = "device"
-    JOB = "job"
+#: A tab in lines that are kept as strings of JSON, as Docker does.
+_ESCAPED_TAB = r"(?<=\\t)"
 
 
 class Merge(StrEnum):
@@ -35,81 +28,25 @@ class Merge(StrEnum):
 
 
 @dataclass(frozen=True)
-class PrintedMetric:
-    """What a printed number means: number × ``factor``, divided by the group ``per`` if there is one, is in ``unit``.
-
-    ``inverse``: it is 1 / number instead. ``has_thousands``: the program writes commas between thousands.
-    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it; if it
-    ``restarts_each_epoch``, over the steps of the epoch so far.
-    """
-
-    name: str
-    unit: str
-    scope: MetricScope
-    factor: float = 1.0
-    per: str = ""
-    cumulative: bool = False
-    restarts_each_epoch: bool = False
-    inverse: bool = False
-    has_thousands: bool = False
-
-    @property
-    def in_milliseconds(self) -> "PrintedMetric":
-        """The same, printed in milliseconds."""
-        return replace(self, factor=1e-3)
-
-    @property
-    def printed(self) -> str:
-        """What the program prints: the unit of the number, and of what it is."""
-        unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
-        since = "each epoch began" if self.restarts_each_epoch else "the start"
-        return f"{unit} of {_SCOPES[self.scope]}{f', a mean since {since}' * self.cumulative}"
-
-    @property
-    def number(self) -> str:
-        """An expression for its number."""
-        return rf"(?:{THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
-
-    @property
-    def rejected_suffix(self) -> str:
-        """An expression for text after a number that shows that it is not of this metric: digits, letters, a unit."""
-        if self.unit == "s" and self.inverse:
-            allowed, rejected = "it/s", [_MULTIPLES]
-        elif self.unit == "s":
-            allowed = _TIMES.get(self.factor, "")
-            rejected = [names for size, names in _TIMES.items() if size != self.factor]
-            rejected += [_LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"]
-        else:
-            allowed = _SAMPLES if self.factor == 1 else "K"
-            rejected = [_OF_A_PART] if self.scope is MetricScope.JOB else []
-            rejected.append(rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if self.factor == 1 else "[MGT]")
-            rejected.append(_INVERSE)
-        if self.unit == "samples/s":
-            rejected.append(_NOT_SAMPLES)
-        return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{'|'.join(rejected)})\b"
-
-
-@dataclass(frozen=True)
 class Field:
-    """A number after a literal; ``between`` is an expression for the text between the two."""
+    """A number after a literal; ``between`` matches the text in between."""
 
     metric: PrintedMetric
     literal: str
     between: str = r"\s*[:=]?\s*"
 
     def expression(self, group: str) -> str:
-        """Return its expression. The literal is no part of a longer name; the group includes a rejected suffix."""
-        start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
+        """Return its expression; the group includes a rejected suffix."""
+        start = ""
+        if re.match(r"\w", self.literal):
+            start = rf"(?:(?<!\w)|{_ESCAPED_TAB})"
         number = rf"(?P<{group}>{self.metric.number}(?:{self.metric.rejected_suffix})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once.
-
-    ``training``: it is about training, and not validation.
-    """
+    """One kind of line; every line contains one of the ``needles``."""
 
     needles: tuple[str, ...]
     head: str
@@ -120,12 +57,12 @@ class Line:
     @property
     def metrics(self) -> tuple[PrintedMetric, ...]:
         """Every metric that it may contain."""
-        return (*self.captured, *(field.metric for field in self.fields))
+        return *self.captured, *(field.metric for field in self.fields)
 
 
 @dataclass(frozen=True)
 class JsonRecord:
-    """What one JSON line contains: its position in the training, and its numbers by metric."""
+    """Position and metrics of one JSON line."""
 
     values: Mapping[str, float]
     epoch: int = -1
@@ -137,11 +74,11 @@ class JsonRecord:
 
 @dataclass(frozen=True)
 class JsonLine:
-    """A line that contains a JSON object after its needle.
+    """A line with a JSON object after its needle.
 
-    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run,
-    None for nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
-    of its numbers whose meaning is known, or of which it is known that no line states the unit.
+    ``record`` returns the numbers of an object, or None; ``facts`` its statements about the whole run, or None. Both
+    raise KeyError, TypeError or ValueError for another form. ``metrics``: the numbers with a known meaning, or without
+    a unit.
     """
 
     needles: tuple[str, ...]
@@ -152,7 +89,7 @@ class JsonLine:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that a log states about the whole run; the one group of the pattern is its value."""
+    """A statement of a log about its run; the group is its value."""
 
     name: str
     pattern: str
@@ -160,23 +97,18 @@ class Fact:
 
 @dataclass(frozen=True)
 class Format:
-    """How one program prints.
+    """The format of one program's log.
 
-    ``rates``: the metrics from which the job's rate can be computed, the best first.
-    ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
-    ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
-    ``counts_updates``: whether a step is known to be an update of the model, as it is in most programs.
-    ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
-    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
-    ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
-    ``carries_epochs``: some lines have no epoch of their own and belong to that of the line before.
-    ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
-    ``device_rate_facts``: facts with the values for which a rate of the job is in truth that of each device.
-    ``no_rate_reason``: why a log of the program may contain nothing from which a rate can be computed.
-    ``closing_metric``: a metric that the program prints when it is done: a log without it may be truncated.
-    ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
-    the last; None: it has no extractor for these logs, or one with another rule. ``dlperf_slices_lines``: the extractor
-    finds them by position in the log, not by step number.
+    ``rates``: metrics for the job's rate, the best first. ``steps``: what a step number counts. ``traps``: typical
+    errors of readers. ``synchronous``: ranks step together, so one rank's time is the job's. ``counts_updates``: a step
+    is an update of the model. ``carries_steps``, ``carries_epochs``: some lines take the step or epoch of the line
+    before. ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
+    ``synthetic_data_only``: the program trains only on data that it makes itself. ``first_true_step``: earlier steps
+    are not waited for, so their numbers are wrong. ``device_rate_facts``: facts with the values that make a rate of the
+    job the rate of each device. ``no_rate_reason``: why a log may have no rate. ``closing_metric``: printed at the end;
+    a log without it may be truncated. ``dlperf_steps``: the steps of DLPerf's extractor, from 1: the first, and the one
+    after the last; None without such an extractor. ``dlperf_slices_lines``: the extractor counts lines, not step
+    numbers.
     """
 
     name: str
@@ -203,84 +135,12 @@ class Format:
 
     @property
     def metrics(self) -> dict[str, PrintedMetric]:
-        """The declared metrics by name, and those that are computed from them."""
-        declared = {metric.name: metric for line in self.lines for metric in line.metrics}
-        intervals = {INTERVALS[name].name: INTERVALS[name] for name in declared.keys() & INTERVALS.keys()}
+        """The declared and the computed metrics by name."""
+        declared = {}
+        for line in self.lines:
+            for metric in line.metrics:
+                declared[metric.name] = metric
+        intervals = {}
+        for name in declared.keys() & INTERVALS.keys():
+            intervals[INTERVALS[name].name] = INTERVALS[name]
         return intervals | declared
-
-
-# Metrics that many programs print.
-
-JOB_RATE = PrintedMetric("throughput", "samples/s", MetricScope.JOB)
-RANK_RATE = PrintedMetric("throughput", "samples/s", MetricScope.RANK)
-RANK_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK)
-#: Seconds per ``count`` steps.
-RANK_INTERVAL = PrintedMetric("step_seconds", "s", MetricScope.RANK, per="count")
-#: Seconds that the whole job takes for a step, printed by one of its processes; or steps per second.
-JOB_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB)
-JOB_STEPS_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, inverse=True)
-DEVICE_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.DEVICE)
-#: Tokens per second next to samples per second.
-JOB_TOKENS = PrintedMetric("token_throughput", "tokens/s", MetricScope.JOB)
-#: Seconds since the training began, from which those of a step, or of an epoch, are computed.
-ELAPSED = PrintedMetric("elapsed_seconds", "s", MetricScope.JOB)
-ELAPSED_OF_EPOCHS = PrintedMetric("elapsed_epoch_seconds", "s", MetricScope.JOB)
-EPOCH_SECONDS = PrintedMetric("epoch_seconds", "s", MetricScope.JOB)
-#: The same of lines whose step is the number of samples so far.
-ELAPSED_OF_SAMPLES = PrintedMetric("elapsed_sample_seconds", "s", MetricScope.JOB)
-SAMPLE_SECONDS = PrintedMetric("sample_seconds", "s", MetricScope.JOB)
-#: What is computed from the time since the start, by the name of the metric.
-INTERVALS = {
-    ELAPSED.name: JOB_STEP,
-    ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS,
-    ELAPSED_OF_SAMPLES.name: SAMPLE_SECONDS,
-}
-RANK_READER = PrintedMetric("reader_seconds", "s", MetricScope.RANK)
-LOSS = PrintedMetric("loss", "", MetricScope.RANK)
-#: What the program itself sums up at its end, or at the end of an epoch.
-JOB_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB)
-RANK_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.RANK)
-#: Rates of one name that count images, sequences or tokens: no line says which.
-UNITLESS_RATE = PrintedMetric("train_throughput", "", MetricScope.JOB)
-UNITLESS_TOTAL = PrintedMetric("overall_train_throughput", "", MetricScope.JOB)
-#: The Unix time at which a line was printed, if the line contains it after its prefix.
-UNIX_TIME = PrintedMetric("time_seconds", "s", MetricScope.JOB)
-
-
-# How programs write numbers and their units, as regular expressions.
-
-#: Where a line begins, after what launchers put before it: ``0: ``, ``[rank0]:``, ``[1,3]<stdout>:``, ``(x, pid=1)``.
-LINE_START = r"^(?:\s*+(?:\[[^\]]*\](?:<\w+>)?:?|\d++: |\([^)]*\)))*+\s*+"
-#: Characters of a number; converting it shows whether it is one.
-NUMBER = r"[-+.\dEeNnAaIiFf]+"
-#: A number with commas between its thousands.
-THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
-_SCOPES = {MetricScope.RANK: "one process", MetricScope.DEVICE: "each device", MetricScope.JOB: "the job"}
-#: What changes the number before it: a comma with thousands or decimals, and a multiple.
-_COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
-#: A tab in lines that are kept as strings of JSON, as Docker does.
-_ESCAPED_TAB = r"(?<=\\t)"
-#: Units of time by their size in seconds.
-_TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
-_LONG_TIMES = "mins?|minutes?|h|hours?"
-#: What may directly follow a rate, without a space.
-_SAMPLES = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
-#: Units of rates that do not count samples.
-_NOT_SAMPLES = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
-#: The inverse of a rate, as s/step; and a rate of a part of the job.
-_INVERSE, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
-
-
-def integer(name: str) -> str:
-    """Return a named group for an integer, which has no comma between its thousands."""
-    return rf"(?P<{name}>\d++)(?!,\d)"
-
-
-def number_before_unit(name: str) -> str:
-    """Return a named group for a number that its unit follows at once: it has no letters."""
-    return rf"(?P<{name}>[\d.]++)"
-
-
-def number(name: str) -> str:
-    """Return a named group for a number, with a suffix that makes it invalid."""
-    return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"

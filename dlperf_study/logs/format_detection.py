@@ -1,4 +1,4 @@
-"""Detects which program printed a log, from its lines and never from its name."""
+"""Detects the format of a log from its lines, never from its name."""
 
 import re
 from collections.abc import Sequence
@@ -18,37 +18,42 @@ _START_BYTES = (1 << 12, 1 << 16)
 _SAMPLE_DISTANCE, _SAMPLE_BYTES = 1 << 16, 1 << 9
 #: How many lines of a kind are searched for one that is similar, and how many of its characters are shown.
 _SEARCHED_LINES, _SHOWN_CHARACTERS = 3, 200
-#: How many formats a message suggests.
 _MOST_FORMATS = 3
 
 
 def read_block(format_: Format, block: Block) -> list[Matches]:
-    """Return what a block contains in each kind of line of a format."""
-    needles = {needle for line in format_.lines if isinstance(line, Line) for needle in line.needles}
+    """Return the content of a block for each kind of line."""
+    needles: set[str] = set()
+    for line in format_.lines:
+        if isinstance(line, Line):
+            needles.update(line.needles)
     layouts = group_by_layout(block, candidate_lines(needles, block)) if needles else []
     matches = []
     for line in format_.lines:
-        matches.append(read_json_lines(line, block) if isinstance(line, JsonLine) else read_lines(line, block, layouts))
+        if isinstance(line, JsonLine):
+            matches.append(read_json_lines(line, block))
+        else:
+            matches.append(read_lines(line, block, layouts))
     return matches
 
 
 def detect_formats(block: Block) -> list[Format]:
-    """Return the formats of which a block has a line of training with a number, searching no more than necessary."""
+    """Return the formats with a training line in a block."""
     for size in _START_BYTES:
-        formats = _formats_in(_start_of(block, size)) if size < len(block.data) else []
-        if formats:
+        if size < len(block.data) and (formats := _formats_in(_first_lines(block, size))):
             return formats
     return _formats_in(block)
 
 
 def other_formats_at_start(block: Block, known: Format) -> list[Format]:
-    """Return the formats of the first lines of a block, except the known one."""
-    size = _START_BYTES[-1]
-    return _formats_in(_start_of(block, size) if size < len(block.data) else block, known)
+    """Return other formats in the first lines of a block."""
+    if len(block.data) > _START_BYTES[-1]:
+        block = _first_lines(block, _START_BYTES[-1])
+    return _formats_in(block, known)
 
 
 def other_formats_later(block: Block, known: Format) -> list[Format]:
-    """Return the formats of the last lines of a block and of samples before them, except the known one."""
+    """Return other formats in the last lines of a block and in samples."""
     last = max(0, len(block.data) - _START_BYTES[0])
     starts = range(_SAMPLE_DISTANCE, last, _SAMPLE_DISTANCE)
     samples = [_whole_lines(block.data, start, _SAMPLE_BYTES) for start in starts]
@@ -65,7 +70,7 @@ def only_format(formats: Sequence[Format], source: str) -> Format:
 
 
 def similar_line(block: Block) -> str:
-    """Describe the first line that begins like one of training and could not be used; empty if there is none."""
+    """Describe the first unusable line that resembles a training line."""
     for format_ in all_formats():
         for line in format_.lines:
             if not isinstance(line, Line) or not line.metrics:
@@ -78,8 +83,8 @@ def similar_line(block: Block) -> str:
     return ""
 
 
-def formats_with_its_words(block: Block) -> list[str]:
-    """Return the formats of which a block has most lines with a literal of theirs, at most three of them by name."""
+def suggest_formats(block: Block) -> list[str]:
+    """Return up to three formats whose literals are in a block."""
     line_counts = {}
     for format_ in all_formats():
         line_counts[format_.name] = int(lines_with(tuple(_needles(format_)), block).size)
@@ -88,7 +93,7 @@ def formats_with_its_words(block: Block) -> list[str]:
 
 
 def _formats_in(block: Block, known: Format | None = None) -> list[Format]:
-    """Return the formats of which a block has a line of training with a number, except the known one."""
+    """Return the formats with a training line in a block, except ``known``."""
     formats = []
     for format_ in all_formats():
         if format_ is known or not any(needle.encode() in block.data for needle in _needles(format_)):
@@ -104,11 +109,11 @@ def _needles(format_: Format) -> set[str]:
     return {needle for line in format_.lines for needle in line.needles}
 
 
-def _start_of(block: Block, size: int) -> Block:
+def _first_lines(block: Block, size: int) -> Block:
     return Block(block.data[: block.data.rfind(b"\n", 0, size) + 1], block.first_line)
 
 
 def _whole_lines(data: bytes, start: int, size: int) -> bytes:
-    """Return the lines that are completely within these bytes, also one that begins with them."""
+    """Return the lines that are completely within these bytes."""
     first = data.find(b"\n", max(0, start - 1)) + 1 if start else 0
     return data[first : data.rfind(b"\n", first, start + size) + 1]

@@ -1,4 +1,4 @@
-"""Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
+"""Identification of logs: their runs, from declared or inferred metadata."""
 
 import json
 import re
@@ -20,11 +20,8 @@ from dlperf_study.study.configuration import parameters_in_scope
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scope
 
-#: What DLPerf compares with, and so what is proposed.
 _BASELINE, _SCALING = {"nodes": 1, "devices_per_node": 1}, "weak"
-#: How many logs are searched for lines that repeat.
 _MOST_SEARCHED = 5
-#: A configuration as its file has it.
 _EXAMPLE: Mapping[str, str | int] = {
     "framework": "my_program",
     "model": "my_network",
@@ -40,10 +37,7 @@ _SHOWN_PARAMETERS = tuple(parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
 
 @dataclass(frozen=True)
 class IdentifiedLogs:
-    """The logs of a folder and their metadata. ``file``: its identity file; ``confirmed``: a person confirmed it.
-
-    ``is_read``: it was there before.
-    """
+    """The logs of a folder, their metadata and identity file."""
 
     folder: Path
     files: tuple[LogFile, ...]
@@ -54,13 +48,13 @@ class IdentifiedLogs:
 
 
 def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
-    """Return the logs in a folder, an archive or a file, with the metadata that say which runs they are.
+    """Return the logs of a folder, archive or file, with their metadata.
 
-    Inferred metadata are written next to them, never over an existing file. Contradictory ones are never confirmed.
-    ``name``: of the study; if empty, that of the identity file or of the folder. ``accept``: confirm the metadata.
+    Inferred metadata are written next to the logs, never over an existing file; contradictory ones are never confirmed.
+    ``name``: of the study; if empty, of the identity file or the folder. ``accept``: confirm the metadata.
 
-    Raises LogError for a missing folder, StudyFileError for a file that is not valid, and MetadataError for logs
-    without metadata, or an invalid name.
+    Raises LogError for a missing folder, StudyFileError for an invalid file, and MetadataError for logs without
+    metadata, or an invalid name.
     """
     if name and not re.fullmatch(declared_metadata.STUDY_NAME, name):
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
@@ -80,30 +74,25 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         study = replace(study, baseline={})
     study = replace(study, name=name or study.name)
     if not (accept and any(metadata_problems(configurations))):
-        _write(path, study, confirmed, accept)
+        try:
+            if not path.exists() and study.configurations:
+                declared_metadata.write_identity_file(path, study, accept)
+            elif path.exists() and accept and not confirmed:
+                declared_metadata.confirm(path)
+        except OSError as error:
+            reason = f"the identity of the logs can't be written there ({error.strerror})"
+            raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
     return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
 
 
 def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, bool]:
-    """Return what the names of files say; if they say nothing, there is nothing to confirm."""
+    """Return metadata inferred from file names, unconfirmed if there are any."""
     configurations = tuple(infer_configurations(files))
     # A name that a folder of outputs can have.
     study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
     return StudyMetadata(study, _SCALING, _BASELINE, configurations), not configurations
-
-
-def _write(path: Path, study: StudyMetadata, confirmed: bool, accept: bool) -> None:
-    """Write inferred metadata, or that the existing file is confirmed."""
-    try:
-        if not path.exists() and study.configurations:
-            declared_metadata.write_identity_file(path, study, accept)
-        elif path.exists() and accept and not confirmed:
-            declared_metadata.confirm(path)
-    except OSError as error:
-        reason = f"the identity of the logs can't be written there ({error.strerror})"
-        raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
 
 
 def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
@@ -116,7 +105,7 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
 
 
 def _proposal(files: Sequence[LogFile]) -> str:
-    """Return what to put next to logs whose format is not known, filled in from their lines; empty if none repeats."""
+    """Return a proposed format for unknown logs, or empty."""
     proposals = (proposed_format(file.source) for file in files[:_MOST_SEARCHED])
     proposal = next(filter(None, proposals), None)
     if proposal is None:
@@ -131,7 +120,7 @@ def _proposal(files: Sequence[LogFile]) -> str:
 
 
 def describe(logs: IdentifiedLogs) -> str:
-    """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
+    """Return the inferred configurations and open questions as text."""
     study, configurations = logs.study, logs.study.configurations
     unstated = set(_SHOWN_PARAMETERS).intersection(*(metadata.unstated for metadata in configurations))
     rows = []

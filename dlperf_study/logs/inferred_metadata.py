@@ -1,4 +1,4 @@
-"""Inferred metadata: what DLPerf's names of folders and files say about logs, and their format."""
+"""Metadata inferred from DLPerf's names of folders and files, and the format."""
 
 import re
 from collections import defaultdict
@@ -38,9 +38,9 @@ _NO_SERVERS = 0
 
 @dataclass(frozen=True)
 class NameMetadata:
-    """What a path says that follows DLPerf's names.
+    """Metadata in a path that follows DLPerf's names.
 
-    ``above``: the folders above the case. ``printer``: the part that names the rank or node, empty if there is none.
+    ``above``: the folders above the case. ``printer``: the part that names the rank or node, if any.
     """
 
     above: tuple[str, ...]
@@ -55,7 +55,7 @@ class NameMetadata:
 
 
 def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
-    """Return the configurations in the names of files; other files are left out."""
+    """Return the configurations in file names; skip other files."""
     groups: dict[tuple[object, ...], list[tuple[NameMetadata, LogFile]]] = defaultdict(list)
     for file in files:
         name = parse_name(file.parts)
@@ -66,7 +66,7 @@ def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
 
 
 def parse_name(parts: Sequence[str]) -> NameMetadata | None:
-    """Return what a path says, or None if it does not follow DLPerf's names."""
+    """Return the metadata in a path, or None."""
     stems = list(map(stem, parts))
     case = run = None
     case_index = run_index = -1
@@ -93,10 +93,7 @@ def parse_name(parts: Sequence[str]) -> NameMetadata | None:
 
 
 def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
-    """Return repetition and printer of a log from its names below the folder of its configuration.
-
-    The repetition is the number at the end of the first name, unless that is a rank or a node.
-    """
+    """Return repetition and printer from names below the configuration's folder."""
     first, *lower = map(stem, names_by_people(parts) or ("",))
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
@@ -105,10 +102,10 @@ def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
 
 
 def runs_of_repetitions(repetitions: Mapping[int, Sequence[tuple[str, LogFile]]], devices: int) -> tuple[LogRun, ...]:
-    """Return the runs of a configuration, given printer and file of each log, by repetition.
+    """Group the logs of a configuration, by printer and file, into runs.
 
-    Logs of one repetition are one run only if their names tell ranks or nodes apart. Else each is a run of its own, and
-    the repetition is refused because it appears several times.
+    Logs of one repetition are one run only if their names distinguish ranks or nodes. Else each is a run, and the
+    repeated repetition is rejected later.
     """
     runs = []
     for repetition, logs in sorted(repetitions.items()):
@@ -122,7 +119,7 @@ def runs_of_repetitions(repetitions: Mapping[int, Sequence[tuple[str, LogFile]]]
 
 
 def are_one_run(printers: Sequence[str], devices: int) -> bool:
-    """Return whether several logs of one repetition are of its ranks or nodes: each names a different one."""
+    """Return whether each log of a repetition names another rank or node."""
     for printer in printers:
         for part in printer.split("/"):
             is_rank_number = _NUMBER.search(part) and not _REPETITION.search(part)
@@ -155,7 +152,7 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
 
 
 def _format_name(file: LogFile) -> str:
-    """Return the name of the format of a log; empty if it is not certain, so that a person must state it."""
+    """Return the format of a log; empty if uncertain."""
     if file.source.own_format:
         return file.source.own_format.name
     try:

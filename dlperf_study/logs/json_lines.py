@@ -1,7 +1,4 @@
-"""Lines with a JSON object: those of logs, and the rows of tables and documents as such lines.
-
-Programs write the same numbers into a table of comma-separated values, into lines of JSON, or into one document.
-"""
+"""Lines with a JSON object, and tables and documents as such lines."""
 
 import csv
 import json
@@ -23,11 +20,9 @@ from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_r
 from dlperf_study.logs.text_lines import lines_with
 from dlperf_study.logs.wandb_files import history_rows, is_wandb_file
 
-#: What is before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
 #: The entry of a document that has one row per line of the log.
 _ROWS = "log_history"
-#: A longer document is no log.
 _LONGEST_DOCUMENT = 1 << 25
 #: What reading raises for an object of the wrong form.
 UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
@@ -36,15 +31,12 @@ _INTEGER_LIMIT = 2**63
 
 
 def is_tracker_file(name: str) -> bool:
-    """Return whether a name is that of a file in which a tracker of experiments keeps a run: it is no text."""
+    """Return whether a name belongs to a binary tracker file."""
     return is_event_file(name) or is_wandb_file(name)
 
 
 def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
-    """Return a log, its rows as lines if it is a table, a JSON document or the file of a tracker.
-
-    ``name``: its path, which tells that, and which messages name.
-    """
+    """Return a log; tables, JSON documents and tracker files as lines."""
     if is_event_file(name):
         return Lines(event_rows(name, file))
     if is_wandb_file(name):
@@ -58,13 +50,9 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
 
 
 def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a table by the names in its first line; a value that is missing is left out.
-
-    A row of more or fewer values is no object: it is a line that can't be used. Raises LogError for a name that two
-    columns have.
-    """
+    """Yield table rows by column name, without missing values."""
     names: list[str] = []
-    for line in _lines_of(file):
+    for line in _read_lines(file):
         cells = _cells(line.decode(errors="replace"))
         if not names:
             # Spreadsheet programs mark a text as UTF-8 by a sign before it.
@@ -79,7 +67,7 @@ def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a line of a table; those in quotes may have commas."""
+    """Return the cells of a line; quoted cells may have commas."""
     line = line.strip()
     cells = line.split(",")
     if '"' in line:
@@ -89,16 +77,13 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _lines_of(file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is too long for a log, parts."""
+def _read_lines(file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the lines of a file; too long lines in parts."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a document; lines with an object each as they are, and all others.
-
-    Raises LogError for a document that is too long for a log.
-    """
+    """Yield the rows of a document; lines with an object unchanged."""
     first = file.readline(LONGEST_LINE)
     if first.strip() == b"{":
         content = first + file.read(_LONGEST_DOCUMENT + 1)
@@ -114,18 +99,18 @@ def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
             # A document without rows, or a damaged one.
             yield content
         return
-    for line in chain([first], _lines_of(file)):
+    for line in chain([first], _read_lines(file)):
         yield JSON_ROW.encode() + line if line.startswith(b"{") else line
 
 
 def _line(marker: str, text: str, is_complete: bool = True) -> bytes:
-    """Return a row as a line, without a newline if its own line was cut."""
+    """Return a row as a line; a cut row has no newline."""
     newline = "\n" if is_complete else ""
     return f"{marker}{text}{newline}".encode()
 
 
 def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the entries of a JSON object that are numbers, also those in strings; booleans are not."""
+    """Return the numbers of a JSON object, also in strings; no booleans."""
     numbers = {}
     for name, value in data.items():
         if isinstance(value, int | float | str) and not isinstance(value, bool):
@@ -137,12 +122,12 @@ def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def string_values(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the entries of a JSON object that are single values, as strings."""
+    """Return the single values of a JSON object as strings."""
     return {name: str(value) for name, value in data.items() if isinstance(value, int | float | str)}
 
 
 def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:
-    """Return the JSON object after a needle; raises ValueError if there is none."""
+    """Return the JSON object after a needle; raises ValueError without one."""
     for needle in needles:
         _, separator, text = line.partition(needle.encode())
         if separator:
@@ -153,10 +138,7 @@ def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any
 
 
 def read_json_lines(line: JsonLine, block: Block) -> Matches:
-    """Return what the JSON objects of a block contain.
-
-    A line that is understood and has no number counts as used.
-    """
+    """Return the content of the JSON objects of a block."""
     candidates = lines_with(line.needles, block)
     json_records: list[JsonRecord] = []
     recorded: list[int] = []

@@ -1,8 +1,7 @@
-"""Lines that differ only in their digits have one layout: what a pattern matches in one of them, it matches in all.
+"""Line layouts: lines that differ only in their digits match the same patterns.
 
-So a pattern is tried on one line per layout, and ``read_numbers`` then reads the numbers of all of them at once, out of
-columns of digits; each is equal to what ``float`` makes of its text. This is valid as long as no pattern asks for a
-particular digit; a test checks that.
+A pattern is tried on one line per layout; ``read_numbers`` then reads the numbers of all lines from columns of digits,
+equal to what ``float`` returns. Patterns must not require a particular digit.
 """
 
 import re
@@ -35,7 +34,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class LineLayout:
-    """Lines of a block, counted from 0, that differ only in their digits; ``text`` is the first of them."""
+    """Lines of a block that differ only in digits; ``text`` is the first."""
 
     lines: Integers
     text: bytes
@@ -70,7 +69,7 @@ def byte_windows(data: Bytes, starts: Integers, width: int) -> Bytes:
 
 
 def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integers]:
-    """Yield the indices of lines of one length, grouped by equal bytes except for digits."""
+    """Yield indices of lines of one length, grouped by non-digit bytes."""
     characters = byte_windows(masked, starts, -(-length // _WORD_BYTES) * _WORD_BYTES)
     characters[:, length:] = 0
     packed, remaining = characters.view(np.uint64), np.arange(starts.size)
@@ -91,7 +90,7 @@ def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integ
 
 @dataclass(frozen=True)
 class NumberShape:
-    """How many digits each part of a number has: all numbers of one shape are read together."""
+    """The number of digits in each part of a number."""
 
     sign: bytes
     whole: int
@@ -108,7 +107,7 @@ class NumberShape:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """The numbers of some rows; ``present``: which rows have one; ``valid``: which have none or a valid one."""
+    """Numbers of rows; ``present``: has one; ``valid``: valid or none."""
 
     values: Floats
     present: Mask
@@ -121,8 +120,8 @@ def read_numbers(
     """Return the numbers at these positions of a block.
 
     ``starts``: where each number begins, ordered by layout. ``first_numbers``: the number in the first line of each
-    layout, None if the layout has none. ``counts``: how many rows each layout has. ``has_thousands``: a comma is one
-    between thousands; otherwise a number with a comma is not valid.
+    layout, or None. ``counts``: the rows of each layout. ``has_thousands``: commas separate thousands; otherwise a
+    number with a comma is invalid.
     """
     values = np.full(starts.size, np.nan)
     valid = np.ones(starts.size, dtype=bool)
@@ -135,7 +134,12 @@ def read_numbers(
         if isinstance(shape, NumberShape):
             values[rows] = _read_shape(block, starts[rows], shape)
         elif shape is not None and has_thousands and _THOUSANDS.fullmatch(shape):
-            values[rows] = _read_thousands(block, starts[rows], shape)
+            fraction = shape.partition(b".")[2]
+            weights = np.zeros(len(shape))
+            is_digit = np.array([character not in (ord(","), ord(".")) for character in shape])
+            weights[is_digit] = _powers_of_ten(int(is_digit.sum()))
+            numbers: Floats = weighted_digits(block, starts[rows], weights) / 10.0 ** len(fraction)
+            values[rows] = numbers
         elif shape is not None:
             values[rows], valid[rows] = _read_word(shape)
     return NumberColumn(values, np.repeat(has_number, counts), valid)
@@ -151,7 +155,7 @@ def number_shape(text: bytes) -> NumberShape | bytes:
 
 
 def weighted_digits(block: Block, starts: Integers, weights: Floats) -> Floats:
-    """Return the sum of digit × weight over the characters from each start on; other characters need weight 0."""
+    """Return the sum of digit × weight over characters from each start."""
     characters = byte_windows(np.frombuffer(block.data, np.uint8), starts, weights.size)
     total: Floats = (characters - np.uint8(ZERO)).astype(np.float64) @ weights
     return total
@@ -177,30 +181,24 @@ def _read_shape(block: Block, starts: Integers, shape: NumberShape) -> Floats:
     return values
 
 
-def _read_thousands(block: Block, starts: Integers, text: bytes) -> Floats:
-    """Return the numbers of the shape of a text with commas between its thousands, and maybe decimals."""
-    fraction = text.partition(b".")[2]
-    weights = np.zeros(len(text))
-    is_digit = np.array([character not in (ord(","), ord(".")) for character in text])
-    weights[is_digit] = _powers_of_ten(int(is_digit.sum()))
-    numbers: Floats = weighted_digits(block, starts, weights) / 10.0 ** len(fraction)
-    return numbers
-
-
 def _powers_of_ten(count: int) -> Floats:
     return np.asarray(10.0 ** np.arange(count)[::-1], dtype=np.float64)
 
 
 def _read_one_by_one(block: Block, starts: Integers, shape: NumberShape) -> Floats:
-    exponent_width = 1 + len(shape.exponent_sign) + shape.exponent if shape.exponent else 0
+    exponent_width = 0
+    if shape.exponent:
+        exponent_width = 1 + len(shape.exponent_sign) + shape.exponent
     width = len(shape.sign) + shape.mantissa_width + exponent_width
     texts = byte_windows(np.frombuffer(block.data, np.uint8), starts, width).view(f"S{width}").ravel()
     return np.array(list(map(float, texts.tolist())))
 
 
 def _read_word(text: bytes) -> tuple[float, bool]:
-    """Return the number that letters mean, infinite or nan, and whether it is valid; ``float`` also accepts ``1_0``."""
+    """Return the value of inf, nan or ``1_0``, and whether it is valid."""
     try:
-        return (np.nan, False) if b"_" in text else (float(text), True)
+        if b"_" in text:
+            return np.nan, False
+        return float(text), True
     except ValueError:
         return np.nan, False

@@ -1,7 +1,7 @@
-"""Lines as a person writes them: a line of a log with a name in braces in place of each number.
+"""Line templates: a log line with names in braces for its numbers.
 
 ``it {step}/{*} loss {loss} | {rate} img/s``: ``{*}`` is any text. All else is literal, except that there may be more
-spaces next to a number, and that a digit stands for any digit: lines that differ in digits only are read together.
+spaces next to a number, and that a digit stands for any digit.
 """
 
 import re
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dlperf_study.logs.format import THOUSANDS, Line, PrintedMetric
+from dlperf_study.logs.format import Line
+from dlperf_study.logs.printed import THOUSANDS, PrintedMetric
 from dlperf_study.logs.records import POSITION_COLUMNS
 
-#: The name of any text.
 _ANY_TEXT = "*"
 _PLACEHOLDER = re.compile(r"\{(\w+|\*)\}")
 _IN_BRACES = re.compile(r"\{([^{}]*)\}")
@@ -24,7 +24,7 @@ _NUMBER_END, _WORD_END = r"(?![\w%]|[.,]\d)", r"(?!\w|/\w)"
 
 
 def placeholders(template: str) -> list[str]:
-    """Return the names in braces, in order, without those of any text."""
+    """Return the names in braces, in order, without ``{*}``."""
     return [name for name in _PLACEHOLDER.findall(template) if name != _ANY_TEXT]
 
 
@@ -34,7 +34,7 @@ def literal_text(template: str) -> str:
 
 
 def needle(template: str) -> str:
-    """Return the longest text that appears once in the lines of a template; empty if there is none."""
+    """Return the longest unique literal of a template, or empty."""
     literals = _PLACEHOLDER.sub("\n", template)
     candidates = set(map(str.strip, re.split(r"\d+|\n", literals))) - {""}
     unique = [part for part in sorted(candidates) if literals.count(part) == 1]
@@ -42,7 +42,7 @@ def needle(template: str) -> str:
 
 
 def sample_line(template: str) -> str:
-    """Return a line as templates read them, with a number for each name."""
+    """Return a line that matches a template."""
     return _PLACEHOLDER.sub(lambda name: "text" if name[1] == _ANY_TEXT else "1", template)
 
 
@@ -66,14 +66,17 @@ def template_problems(template: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TemplateLine(Line):
-    """The lines of ``template``; ``named`` are its metrics, with the names in braces."""
+    """The lines of ``template``; ``named``: its metrics by placeholder."""
 
     template: str = ""
     named: tuple[tuple[str, PrintedMetric], ...] = ()
 
     def matched_beginning(self, text: str) -> str:
-        """Return the template up to the last text or name in braces that a line has; empty if it has none."""
-        ends = [end for name in _PLACEHOLDER.finditer(self.template) for end in name.span()]
+        """Return the part of the template that a line matches."""
+        ends = []
+        for name in _PLACEHOLDER.finditer(self.template):
+            for end in name.span():
+                ends.append(end)
         for end in reversed(ends):
             beginning = self.template[:end].strip()
             if beginning and re.search(template_line(beginning, dict(self.named)).head, text):
@@ -82,9 +85,9 @@ class TemplateLine(Line):
 
 
 def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluation: Sequence[str] = ()) -> TemplateLine:
-    """Return the lines of a template that contain none of the words of ``evaluation``.
+    """Return the lines of a template without words of ``evaluation``.
 
-    ``metrics``: by the names in braces; those of no metric are positions, as ``step``.
+    ``metrics``: by placeholder; other placeholders are positions, as ``step``.
     """
     names = placeholders(template)
     first, *later_parts = (_segment(part, metrics) for part in template.strip().split(f"{{{_ANY_TEXT}}}"))
@@ -94,15 +97,15 @@ def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluatio
     if re.search(r"\w$", template):
         head += _WORD_END
     if evaluation:
-        head = rf"^(?!.*?{_one_of(evaluation)}).*?{head}"
+        head = rf"^(?!.*?{_any_word(evaluation)}).*?{head}"
     named = tuple((name, metrics[name]) for name in names if name in metrics)
     captured = tuple(metric for _, metric in named)
     return TemplateLine((needle(template),), head, captured=captured, template=template, named=named)
 
 
 def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
-    """Return the lines that look like those of templates and contain a word of ``evaluation``; no number is read."""
-    return Line(tuple(map(needle, templates)), rf"^.*?{_one_of(evaluation)}", training=False)
+    """Return the evaluation lines of templates; their numbers are not read."""
+    return Line(tuple(map(needle, templates)), rf"^.*?{_any_word(evaluation)}", training=False)
 
 
 def _segment(template: str, metrics: Mapping[str, PrintedMetric]) -> str:
@@ -126,7 +129,7 @@ def _number(name: str, metrics: Mapping[str, PrintedMetric]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the expression of a text next to numbers: there may be more spaces than in it."""
+    """Return the expression of a literal, with optional extra spaces."""
     stripped = text.strip()
     if not stripped:
         return r"\s++" if text else ""
@@ -139,5 +142,5 @@ def _any_digits(text: str) -> str:
     return re.sub(r"\d", lambda _: r"\d", re.escape(text))
 
 
-def _one_of(words: Sequence[str]) -> str:
+def _any_word(words: Sequence[str]) -> str:
     return f"(?:{'|'.join(map(_any_digits, words))})"

@@ -1,6 +1,6 @@
-"""Is a log all that was printed, and does it fit its metadata? If not, it is the log of a different job.
+"""Checks whether a log is complete and fits its metadata.
 
-Lost lines and steps are an error, unless they are so few that chance loses them.
+Lost lines and steps are an error, unless chance explains so few.
 """
 
 import re
@@ -31,10 +31,9 @@ _OPTIONAL_SIZES = ("image_size", "classes")
 
 
 def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_cut: bool) -> Iterator[Diagnostic]:
-    """Yield what is missing in a log.
+    """Yield the missing parts of a log.
 
-    ``unusable``: how many lines look like its format but could not be used; ``is_cut``: the last line is one of them,
-    and has no newline.
+    ``unusable``: lines of its format that could not be used; ``is_cut``: the last of them has no newline.
     """
     errors = []
     if blocks.damage:
@@ -59,12 +58,12 @@ def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_c
 
 
 def exceeds_chance(count: int, total: int) -> bool:
-    """Return whether so many of all lines or steps are missing that chance does not explain it."""
+    """Return whether chance does not explain so many missing lines."""
     return count > max(_ALLOWED_LINES, _ALLOWED_SHARE * total)
 
 
 def _unplanned_end(log: ParsedLog) -> Iterator[str]:
-    """Yield that the log has fewer steps than it planned, or more."""
+    """Yield a diagnostic if the log has another number of steps than planned."""
     planned = log.integer_fact("steps_planned")
     steps = log.records.step[log.records.training]
     distances = np.diff(steps[steps >= 0])
@@ -78,7 +77,7 @@ def _unplanned_end(log: ParsedLog) -> Iterator[str]:
 
 
 def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
-    """Yield how many steps are missing between others, compared with the usual distance of the steps around them."""
+    """Yield the number of missing steps between others."""
     index = log.rate_steps
     if np.count_nonzero(index.epoch[1:] == index.epoch[:-1]) < _NEIGHBOURS:
         return
@@ -97,7 +96,7 @@ def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
 
 
 def _step_distances(index: StepIndex) -> Floats:
-    """Return the distances of the steps; where an epoch counts from the start, how much later than others it begins."""
+    """Return the distances of steps, across epochs that count anew."""
     distances = np.diff(index.step).astype(np.float64)
     same_epoch = index.epoch[1:] == index.epoch[:-1]
     if same_epoch.all():
@@ -112,7 +111,7 @@ def _step_distances(index: StepIndex) -> Floats:
 
 
 def contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata) -> list[str]:
-    """Return every contradiction between the facts in logs and their metadata, each once."""
+    """Return each contradiction between facts and metadata once."""
     allowed_sizes = _allowed_sizes(metadata)
     messages: list[str] = []
     for log in logs:
@@ -126,7 +125,7 @@ def contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata) -> list[str
 
 
 def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
-    """Yield which logs state a mode in which nothing is trained: their rates are none of training."""
+    """Yield logs of a mode without training."""
     for log in logs:
         mode = log.facts.get("mode", "").lower()
         if "train" not in mode and any(part in mode for part in _UNTRAINED_MODES):
@@ -134,7 +133,7 @@ def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
 
 
 def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -> Iterator[Diagnostic]:
-    """Yield which logs state an uncommon data source that their metadata do not."""
+    """Yield logs with an uncommon data source that metadata omit."""
     if "data_source" in parameters:
         return
     for log in logs:
@@ -144,29 +143,30 @@ def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -
 
 
 def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
-    """Return the integers that a log may state, by the name of the fact."""
+    """Return the allowed integers of each fact."""
     parameters, ranks = metadata.parameters, metadata.job_size.world_size
     nodes, devices_per_node = int(parameters["nodes"]), int(parameters["devices_per_node"])
     batch, world_size = int(parameters["batch_per_device"]), metadata.devices
-    # Devices that share a model also share its samples: a log may then state any part of the batch.
-    batches = {
-        "batch_per_device": [batch],
-        # Programs mean the batch of one device, of one node or of the job.
-        "batch_size": list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size])),
-    }
-    return {
+    sizes = {
         "nodes": [nodes],
         "devices_per_node": [devices_per_node],
         "world_size": list(dict.fromkeys([world_size, ranks])),
         "global_batch": [metadata.global_batch],
-        **{name: [int(parameters[name])] for name in _OPTIONAL_SIZES if name in parameters},
-        "trainers": list(dict.fromkeys([nodes, world_size, ranks])),
-        **(batches if batch else {}),
     }
+    for name in _OPTIONAL_SIZES:
+        if name in parameters:
+            sizes[name] = [int(parameters[name])]
+    sizes["trainers"] = list(dict.fromkeys([nodes, world_size, ranks]))
+    # Devices that share a model also share its samples: a log may then state any part of the batch.
+    if batch:
+        sizes["batch_per_device"] = [batch]
+        # Programs mean the batch of one device, of one node or of the job.
+        sizes["batch_size"] = list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size]))
+    return sizes
 
 
 def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
-    """Yield how precision, model, sample ratio and data differ between a log and its metadata."""
+    """Yield differences in precision, model, sample ratio and data."""
     precision = parameters["precision"]
     is_reduced = precision not in FULL
     for name in _REDUCED_PRECISION:
@@ -189,16 +189,24 @@ def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) 
 
 
 def _data_sources(log: ParsedLog) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the statements of a log about its data, each with the kinds of sources that it allows."""
+    """Yield statements about data, with the data sources they allow."""
     if log.format.synthetic_data_only:
         yield f"{log.format.title} has synthetic data only", frozenset({SYNTHETIC})
     if dali := log.facts.get("use_dali"):
-        is_off = log.switch("use_dali") is False
-        yield f"states use_dali {dali}", frozenset({SYNTHETIC, READ} if is_off else {DALI})
+        kinds = {DALI}
+        if log.switch("use_dali") is False:
+            kinds = {SYNTHETIC, READ}
+        yield f"states use_dali {dali}", frozenset(kinds)
     if backend := log.facts.get("data_backend"):
-        # NVIDIA's names; the one of synthetic data is spelt ``syntetic``.
-        name = backend.lower()
-        kind = DALI if name.startswith("dali") else SYNTHETIC if name.startswith("syn") else READ
+        kind = READ
+        if backend.lower().startswith("dali"):
+            kind = DALI
+        elif backend.lower().startswith("syn"):
+            # NVIDIA spells it ``syntetic``.
+            kind = SYNTHETIC
         yield f"states data_backend {backend}", frozenset({kind})
     if dataset := log.facts.get("dataset"):
-        yield f"states dataset {dataset}", frozenset({SYNTHETIC} if "(synthetic)" in dataset else {DALI, READ})
+        kinds = {DALI, READ}
+        if "(synthetic)" in dataset:
+            kinds = {SYNTHETIC}
+        yield f"states dataset {dataset}", frozenset(kinds)

@@ -1,4 +1,4 @@
-"""The files below a folder or in an archive: every file that may be a log, with the folders that it is in."""
+"""Possible log files below a folder or in an archive."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNO
 
 @dataclass(frozen=True)
 class LogFile:
-    """One file that may be a log. ``parts``: the names from the given folder down to it, an archive as a folder."""
+    """One possible log; ``parts``: its path below the given folder."""
 
     source: LogSource
     parts: tuple[str, ...]
@@ -29,7 +29,7 @@ class LogFile:
 
     @property
     def relative_path(self) -> str:
-        """Its path below the given folder: its name in an identity file."""
+        """Its path below the given folder, as in an identity file."""
         return _relative_path(self.parts)
 
     @property
@@ -45,11 +45,11 @@ class LogFile:
 
 
 def find_log_files(path: Path) -> list[LogFile]:
-    """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
+    """Return files of a folder or archive by path, without hidden ones.
 
-    A link to a folder is followed, unless it leads to one that is read anyway. Links to nothing, pipes and sockets are
-    included, so that reading them reports that they can't be read. Raises LogError for a missing folder or file, a
-    damaged archive, and a folder that can't be listed.
+    A link to a folder is followed, unless the folder is read anyway. Broken links, pipes and sockets are included, so
+    that reading them reports an error. Raises LogError for a missing folder or file, a damaged archive, and an
+    unreadable folder.
     """
     path = path.resolve()
     if not path.exists():
@@ -72,7 +72,7 @@ def find_log_files(path: Path) -> list[LogFile]:
 
 
 def _is_new(folder: Path, root: Path, seen: set[Path]) -> bool:
-    """Return whether a folder is read under this name, and note it: one below the root is under its own name."""
+    """Note a folder; return whether it is read under this name."""
     target = folder.resolve()
     is_elsewhere = folder.is_symlink() and (target.is_relative_to(root) or root.is_relative_to(target))
     if is_elsewhere or target in seen:
@@ -82,22 +82,23 @@ def _is_new(folder: Path, root: Path, seen: set[Path]) -> bool:
 
 
 def stem(name: str) -> str:
-    """Return a name without the suffixes that say how a log is stored."""
+    """Return a name without suffixes of storage."""
     return _STORAGE_SUFFIXES.sub("", name)
 
 
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
-    """Yield a file, or the members of an archive; raises LogError if that is damaged."""
+    """Yield a file, or the members of an archive."""
     names = (root.name, *file.relative_to(root).parts)
     above = tuple(map(path_text, names))
     if file.suffix.lower() != ".zip" or not file.is_file():
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
-    sizes = {}
+    sizes: dict[str, int] = {}
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            sizes = {member.filename: member.compress_size for member in archive.infolist()}
+            for member in archive.infolist():
+                sizes[member.filename] = member.compress_size
     else:
         # A text is a log in spite of its name.
         try:

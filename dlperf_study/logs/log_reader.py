@@ -1,6 +1,6 @@
-"""Reads a log: detects its format, streams through it once, and yields its diagnostics.
+"""Reads a log: detects its format, streams its lines, yields diagnostics.
 
-No diagnostic changes a number; one of severity error refuses the log.
+No diagnostic changes a number; one of severity error rejects the log.
 """
 
 import re
@@ -33,10 +33,10 @@ _SHOWN_LINES, _SHOWN_CHARACTERS = 3, 160
 
 
 def read_log(source: LogSource | Path, format_name: str = "", part: int = 0) -> ParsedLog:
-    """Read one log. If no format is named, it is the one that its user declared, else it is detected from the lines.
+    """Read one log, in the named, declared or detected format.
 
-    ``part``: which of several runs in it, from 1, and without what it states about the first; 0: all of it. Raises
-    LogError if it can't be opened, or has lines of no known format, or of several and none was named.
+    ``part``: which of its consecutive runs, from 1; 0: all of it. Raises LogError if it can't be opened, or has lines
+    of no known format, or of several and none was named.
     """
     source = source if isinstance(source, LogSource) else LogSource(source)
     format_ = source.own_format
@@ -51,15 +51,17 @@ def read_log(source: LogSource | Path, format_name: str = "", part: int = 0) -> 
 
 
 def other_formats(log: ParsedLog) -> list[Format]:
-    """Return the formats of other lines near the start of a log that was read by a format that its user named."""
+    """Return other formats near the start of a log."""
     with log.source.open() as file:
         block = next(iter(Blocks(as_lines(str(log.source), file))), None)
-    return format_detection.other_formats_at_start(block, log.format) if block else []
+    if block:
+        return format_detection.other_formats_at_start(block, log.format)
+    return []
 
 
 @dataclass
 class _LineExamples:
-    """Lines that one diagnostic is about: how many, and the first of them; ``first`` is the text of the first."""
+    """Lines of one diagnostic: their number and the first of them."""
 
     count: int = 0
     shown: list[str] = field(default_factory=list)
@@ -75,7 +77,7 @@ class _LineExamples:
             self.first = block.line(indices[0]).decode(errors="replace")
 
     def message(self, singular: str, plural: str) -> Iterator[str]:
-        """Yield what is true of these lines, if there are any, with the examples."""
+        """Yield the message with examples, if there are lines."""
         if self.count == 1:
             yield f"1 line {singular}: {self.shown[0]}"
         elif self.count:
@@ -96,7 +98,7 @@ class _LogReader:
         self._is_cut = self._has_started = False
 
     def add(self, block: Block) -> None:
-        """Read a block; those before the first line of training only have facts."""
+        """Read a block; before the first training line only facts."""
         self._first_block = self._first_block or block
         if not self._format_is_named:
             self._detect_format(block)
@@ -122,25 +124,27 @@ class _LogReader:
         self._has_started = self._has_started or bool(of_all_kinds.used.size)
 
     def _detect_format(self, block: Block) -> None:
-        """Detect the format; raises LogError if there is a second one in the block."""
-        formats = format_detection.detect_formats(block) if self._format is None else [self._format]
-        if not formats:
-            return
-        format_ = format_detection.only_format(formats, str(self._source))
-        second_formats = format_detection.other_formats_at_start(block, format_) if self._format is None else []
+        """Detect the format; raises LogError for a second format."""
+        format_, second_formats = self._format, list[Format]()
+        if format_ is None:
+            formats = format_detection.detect_formats(block)
+            if not formats:
+                return
+            format_ = format_detection.only_format(formats, str(self._source))
+            second_formats = format_detection.other_formats_at_start(block, format_)
         second_formats = second_formats or format_detection.other_formats_later(block, format_)
         self._format = format_detection.only_format([format_, *second_formats], str(self._source))
 
     def _remove_cut_line(self, kind: int, matches: Matches, may_be_cut: bool) -> Matches:
-        """Return the lines of one kind; none if the last line has no number that the others of its kind have."""
+        """Drop an incomplete last line."""
         usual = self._usual_metrics.setdefault(kind, matches.usual_metrics)
         if may_be_cut and len(matches.records) and not usual <= matches.usual_metrics:
-            return Matches.none_of(matches.candidates)
+            return Matches.reject_all(matches.candidates)
         self._usual_metrics[kind] = usual | matches.usual_metrics
         return matches
 
     def parsed_log(self, blocks: Blocks, part: int) -> ParsedLog:
-        """Return all that was read, or one part of it; raises LogError if nothing was recognised."""
+        """Return the log or one part; raises LogError if nothing was recognised."""
         records = self._records.end()
         if self._first_block is None and blocks.damage:
             raise LogError(f"{self._source}: its bytes end in an error before any line: {blocks.damage}")
@@ -150,20 +154,28 @@ class _LogReader:
         records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
         # What is stated before a later run is not told from what was stated before the first.
         facts = _facts_by_name(self._format, self._first_block) if part < 2 else {}
-        consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
+        consistent = {}
+        for name, values in facts.items():
+            if len(values) == 1:
+                consistent[name] = values[0]
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
-        log = log.part(part) if part else log
+        if part:
+            log = log.part(part)
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
 
     def _expected(self) -> str:
-        """Return which lines were expected, and what of the log is most like them."""
+        """Return the expected lines, and the most similar text."""
         if self._format and self._format is self._source.own_format:
             return f"the format {self._format.name} of {self._format.program}; {self._unlike_own_format(self._format)}"
-        similar = format_detection.similar_line(self._first_block) if self._first_block else ""
+        similar = ""
+        if self._first_block:
+            similar = format_detection.similar_line(self._first_block)
         if self._format:
-            return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
-        formats = format_detection.formats_with_its_words(self._first_block) if self._first_block else []
-        shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
+            return "; ".join(filter(None, (f"the format {self._format.name}", similar)))
+        formats = format_detection.suggest_formats(self._first_block) if self._first_block else []
+        shared = "no word is that of a format"
+        if formats:
+            shared = f"some words are those of {', '.join(formats)}"
         remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"
 
@@ -173,7 +185,9 @@ class _LogReader:
         if differing:
             templates = (line for line in format_.lines if isinstance(line, TemplateLine))
             beginning = max((line.matched_beginning(self._unusable.first) for line in templates), key=len, default="")
-            return f"{differing}; the first is as declared up to {beginning!r}" if beginning else differing
+            if beginning:
+                return f"{differing}; the first is as declared up to {beginning!r}"
+            return differing
         if not self._first_block:
             return "the log is empty"
         wanted = "line with " + " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
@@ -183,7 +197,7 @@ class _LogReader:
         return f"no {wanted} has a number; line 1: {first!r}"
 
     def _completed(self, records: Records, format_: Format) -> Records:
-        """Return the records with what lines have from others; raises LogError if all are of steps without a time."""
+        """Return completed records; raises LogError if no step has a time."""
         if format_.carries_steps:
             records = parsed_log.carry_steps(records)
         if format_.carries_epochs:
@@ -195,7 +209,7 @@ class _LogReader:
         return parsed_log.mark_evaluation(records, format_)
 
     def _diagnostics(self, log: ParsedLog, blocks: Blocks, facts: Mapping[str, Sequence[str]]) -> list[Diagnostic]:
-        """Return every diagnostic about a log; ``facts``: all values that it states for each fact."""
+        """Return every diagnostic; ``facts``: all stated values by name."""
         messages = [
             *self._unusable.message(
                 "looks like its format but could not be used", "look like its format but could not be used"
@@ -224,13 +238,15 @@ class _LogReader:
 
 
 def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
-    """Return the facts near the start of a block: the different values of each."""
+    """Return the distinct values of each fact near the start."""
     start = Block(block.data[: block.data.rfind(b"\n", 0, _FACT_BYTES) + 1], block.first_line)
     values = defaultdict[str, dict[str, None]](dict)
     for fact in format_.facts:
         for match in re.finditer(fact.pattern.encode(), start.data):
             # Not within a longer name, as ``batch_size`` is in ``total_batch_size``.
-            before = start.data[match.start() - 1 : match.start() + 1] if match.start() else b""
+            before = b""
+            if match.start():
+                before = start.data[match.start() - 1 : match.start() + 1]
             if not re.fullmatch(rb"\w\w", before):
                 values[fact.name][match[1].decode(errors="replace")] = None
     for line in format_.lines:
@@ -244,7 +260,7 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
 
 
 def _impossible_numbers(log: ParsedLog) -> Iterator[str]:
-    """Yield which metrics are infinite, and which rates are not above 0."""
+    """Yield infinite metrics and rates that are not positive."""
     records = log.records
     for name, column in records.values.items():
         lines = records.line[np.isinf(column)]

@@ -1,4 +1,4 @@
-"""The metadata of logs: of each configuration, and which logs belong to which of its runs."""
+"""Metadata of logs: their configurations and runs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,16 +17,12 @@ from dlperf_study.study.parameter import Scalar
 _SET_BY_INGESTION = ("study", "quick", "repeats")
 #: What must be declared of every configuration: without it no rate is a job's, and no two can be compared.
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _SET_BY_INGESTION)
-#: The value of a string in a configuration if nothing declares it.
 UNSTATED = "unstated"
 
 
 @dataclass(frozen=True)
 class LogRun:
-    """One repetition: the paths of its logs below the folder.
-
-    ``part``: which run in these logs it is, from 1, if they have several; 0: the only one.
-    """
+    """One repetition: the paths of its logs, and which ``part`` of them, from 1."""
 
     repetition: int
     logs: tuple[str, ...]
@@ -35,13 +31,12 @@ class LogRun:
 
 @dataclass(frozen=True)
 class Extras:
-    """What may be declared besides the parameters.
+    """Optional metadata besides the parameters.
 
-    ``format``: of logs with several formats. ``global_batch``: of one update, where devices have no whole number of its
-    samples each. ``steps_planned``: how many steps were requested of every run.
-    ``tokens_per_sample``: for programs that print tokens. ``samples_per_epoch``: for programs that print the time of an
-    epoch. ``devices_per_process``: how many devices one process drives that prints for all of them; one if it is not
-    declared. The rest as in the columns of the same name.
+    ``format``: of logs with several formats. ``global_batch``: of one update, if devices have no whole number of
+    samples. ``steps_planned``: the requested steps of every run. ``tokens_per_sample``: for programs that print tokens.
+    ``samples_per_epoch``: for programs that print the time of an epoch. ``devices_per_process``: devices of one process
+    that prints for all of them; default 1. The rest as in the columns of the same name.
     """
 
     format: str = ""
@@ -62,10 +57,10 @@ EXTRAS = tuple(field.name for field in fields(Extras))
 
 @dataclass(frozen=True)
 class LogMetadata:
-    """The declared or inferred metadata of one configuration, and its runs.
+    """Declared or inferred metadata of one configuration, and its runs.
 
-    ``parameters``: by the names of the dataset's columns; what is not in it is unstated. ``extras``: what helps to
-    read the logs. ``source``: where the metadata are from, for messages.
+    ``parameters``: by column of the dataset; others are unstated. ``extras``: what helps to read the logs. ``source``:
+    where the metadata are from, for messages.
     """
 
     parameters: Mapping[str, Scalar]
@@ -91,7 +86,7 @@ class LogMetadata:
 
     @property
     def job_size(self) -> JobSize:
-        """The size of the job that printed its logs; a process is a rank, with the batch of all devices it drives."""
+        """The size of the job; each process counts as a rank."""
         nodes, devices_per_node = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
         per_process = self.extras.devices_per_process or 1
         batch = self.global_batch * per_process / self.devices
@@ -120,7 +115,7 @@ class LogMetadata:
 
 @dataclass(frozen=True)
 class StudyMetadata:
-    """The metadata of all logs of a study. ``baseline``: values that make a configuration its baseline."""
+    """Metadata of a study; ``baseline``: values of its baselines."""
 
     name: str
     scaling: str
@@ -134,7 +129,7 @@ class StudyMetadata:
 
     @property
     def first_logs(self) -> dict[tuple[str, int], str]:
-        """The path of the first log of each run, by the identity of its configuration and its repetition."""
+        """The first log of each run, by identity and repetition."""
         logs: dict[tuple[str, int], str] = {}
         for metadata in self.configurations:
             identity = metadata.configuration(self.name).identity
@@ -142,7 +137,7 @@ class StudyMetadata:
         return logs
 
     def unused_files(self, files: Iterable[LogFile]) -> list[str]:
-        """Return the paths of the files that it names in no run."""
+        """Return the files that belong to no run."""
         named = set(self.logs)
         return [file.relative_path for file in files if file.relative_path not in named]
 
@@ -155,7 +150,7 @@ class StudyMetadata:
 
 
 def merge_equal(configurations: Sequence[LogMetadata]) -> list[LogMetadata]:
-    """Return the configurations, those with the same metadata as one, with the runs of both."""
+    """Merge configurations with equal metadata."""
     merged: dict[tuple[object, Extras], LogMetadata] = {}
     for metadata in configurations:
         key = (metadata.key, metadata.extras)
@@ -165,7 +160,7 @@ def merge_equal(configurations: Sequence[LogMetadata]) -> list[LogMetadata]:
 
 
 def metadata_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
-    """Yield why configurations can't be ingested: each log must be in one run, and each run must be there once."""
+    """Yield why configurations can't be ingested."""
     for metadata in configurations:
         yield from _required_problems(metadata)
         repetitions: dict[int, list[LogRun]] = defaultdict(list)
@@ -199,7 +194,7 @@ def _required_problems(metadata: LogMetadata) -> Iterator[str]:
 
 
 def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str]:
-    """Yield which configurations differ in nothing that belongs to a configuration's identity."""
+    """Yield configurations that do not differ."""
     earlier: dict[str, LogMetadata] = {}
     for metadata in configurations:
         if metadata.missing:

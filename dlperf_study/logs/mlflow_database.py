@@ -1,4 +1,4 @@
-"""Runs of MLflow in its database ``mlflow.db``, which it makes by default since 3.7: each is one log.
+"""Runs in an MLflow database ``mlflow.db``; each run is one log.
 
 The database is read in memory, so that it may be a member of an archive.
 """
@@ -16,9 +16,7 @@ from dlperf_study.logs.blocks import Lines, LogSource, read_whole
 from dlperf_study.logs.log_files import LogFile
 from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
 
-#: What is before the scalars of a line.
 METRIC_ROW = "MLflow row: "
-#: The name that MLflow gives to its database, and to the folder next to it for what runs produced.
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
 #: A larger one does not fit into the memory of a small machine, twice.
 _LARGEST = 1 << 30
@@ -31,17 +29,13 @@ _METRICS = (
 
 @dataclass(frozen=True)
 class MlflowDatabaseRun(LogSource):
-    """A run as one log: ``path`` and ``member`` are those of the database."""
+    """A run as one log; ``path`` and ``member`` locate the database."""
 
     run_id: str = ""
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics for reading, ordered by time.
-
-        Raises LogError if the database can't be read, the run did not finish, a row is no value of a metric, or no
-        metric is known to be a rate or the time of a step.
-        """
+        """Open the rows of all metrics, ordered by time."""
         rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
         if len(rows) != 1:
             raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")
@@ -51,7 +45,7 @@ class MlflowDatabaseRun(LogSource):
         yield Lines(scalar_rows(str(self), METRIC_ROW, values))
 
     def _scalars(self, row: tuple[Any, ...]) -> Scalars:
-        """Return a row as scalars: SQLite lets any column hold a text, or nothing."""
+        """Return a row as scalars; SQLite does not enforce types."""
         step, milliseconds, name, value = row
         try:
             return Scalars(int(step), int(milliseconds) / 1000, {str(name): float(value)})
@@ -60,13 +54,13 @@ class MlflowDatabaseRun(LogSource):
 
 
 def require_finished(name: str, status: str, stage: str) -> None:
-    """Raise LogError if MLflow does not know that a run ended well."""
+    """Raise LogError unless the run finished."""
     if (status, stage) != ("FINISHED", "active"):
         raise LogError(f"{name}: the run is not FINISHED and active in MLflow, but {status} and {stage}")
 
 
 def runs_in_database(file: LogFile) -> list[LogFile]:
-    """Return the runs in a database, in the order of their start; raises LogError if it can't be read."""
+    """Return the runs of a database by start; raises LogError."""
     runs = []
     for (run_id,) in _rows(file.source, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
         parts = (*file.parts, str(run_id))

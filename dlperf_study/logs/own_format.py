@@ -1,4 +1,4 @@
-"""A format that a user declares in a file next to logs: lines or columns, what numbers mean, which logs have it."""
+"""Formats that users declare in a file next to logs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,22 +12,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dlperf_study.core.errors import MetadataError, StudyFileError
 from dlperf_study.core.wording import closest
-from dlperf_study.logs import line_template
+from dlperf_study.logs import format, line_template, printed
 from dlperf_study.logs.blocks import LogSource, read_whole
-from dlperf_study.logs.format import (
-    ELAPSED,
-    INTERVALS,
-    LOSS,
-    THOUSANDS,
-    UNIX_TIME,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-)
 from dlperf_study.logs.formats import names
 from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW, is_tracker_file
 from dlperf_study.logs.log_files import LogFile
@@ -37,38 +23,38 @@ from dlperf_study.logs.tracker_files import MlflowRun
 from dlperf_study.study.strict_yaml import MAX_BYTES, parse_mapping
 from dlperf_study.study.validation import Section, validate
 
-#: The name of the file, which is in the folder of the logs or above.
 FORMAT_FILE = "log_format.yaml"
 #: Units of rates, and of times with their size in seconds.
 _RATES = ("samples/s", "tokens/s")
 _TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
 _STEPS_RATE = "steps/s"
-#: Units of the time that has passed since the training began.
 _CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
-#: Names whose meaning needs no declaration.
-_KNOWN_METRICS = {"loss": LOSS, "unix_time": UNIX_TIME}
+_KNOWN_METRICS = {"loss": printed.LOSS, "unix_time": printed.UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 #: Names that users give to such a file and that are not read.
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
 Unit = Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
-#: What programs and people write instead: an image is a sample, and all ranks are the job.
 _OTHER_UNITS = dict.fromkeys(("img/s", "imgs/s", "images/s", "images/sec", "img/sec", "examples/s"), "samples/s")
 _OTHER_SCOPES = {"all": "job"}
 
 
-def _unit_of(written: Any) -> Any:
-    return _OTHER_UNITS.get(written, written) if isinstance(written, str) else written
+def _translate_unit(written: Any) -> Any:
+    if isinstance(written, str):
+        return _OTHER_UNITS.get(written, written)
+    return written
 
 
-def _scope_of(written: Any) -> Any:
-    return _OTHER_SCOPES.get(written, written) if isinstance(written, str) else written
+def _translate_scope(written: Any) -> Any:
+    if isinstance(written, str):
+        return _OTHER_SCOPES.get(written, written)
+    return written
 
 
 class OwnNumber(Section):
-    """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
+    """A number; ``steps``: the steps of a time; ``thousands``: has commas."""
 
-    unit: Annotated[Unit, BeforeValidator(_unit_of)]
-    of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_scope_of)]
+    unit: Annotated[Unit, BeforeValidator(_translate_unit)]
+    of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_translate_scope)]
     mean_since: Literal["start", "epoch"] | None = None
     steps: int = Field(default=1, ge=1)
     thousands: bool = False
@@ -83,15 +69,15 @@ class OwnNumber(Section):
             raise ValueError(f"only the time of a step is of several steps: its unit is {', '.join(_TIMES)}")
         return self
 
-    def metric(self, name: str) -> PrintedMetric:
-        """Return it as a metric; ``name``: that of the number, which is part of the metric's unless it is empty."""
+    def metric(self, name: str) -> printed.PrintedMetric:
+        """Return it as a metric, with ``name`` in the metric's name."""
         if self.unit in _CLOCKS:
-            return replace(ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
+            return replace(printed.ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
         kind = "throughput" if self.unit in _RATES else "step_seconds"
-        return PrintedMetric(
+        return printed.PrintedMetric(
             name=f"{name}_{kind}" if name else kind,
             unit=self.unit if self.unit in _RATES else "s",
-            scope=MetricScope(self.of),
+            scope=printed.MetricScope(self.of),
             factor=_TIMES.get(self.unit, 1.0) / self.steps,
             cumulative=self.mean_since is not None,
             restarts_each_epoch=self.mean_since == "epoch",
@@ -116,30 +102,30 @@ class OwnFormat(Section):
         return list(dict.fromkeys(chain(self.columns, *map(line_template.placeholders, self.lines))))
 
     @cached_property
-    def metrics(self) -> dict[str, PrintedMetric]:
-        """The metrics by the names of their numbers; the first of a kind has the name of the kind."""
+    def metrics(self) -> dict[str, printed.PrintedMetric]:
+        """The metrics by number; the first of a kind has its name."""
         metrics = dict(_KNOWN_METRICS)
         # A clock gives the time of a step.
         has_clock = any(declaration.unit in _CLOCKS for declaration in self.numbers.values())
-        taken_names = {INTERVALS[ELAPSED.name].name} if has_clock else set()
+        taken_names = {printed.INTERVALS[printed.ELAPSED.name].name} if has_clock else set()
         for name, declaration in self.numbers.items():
             metric = declaration.metric("")
             metrics[name] = declaration.metric(name) if metric.name in taken_names else metric
             taken_names.add(metric.name)
         return metrics
 
-    def as_format(self, source: str) -> Format:
+    def as_format(self, source: str) -> format.Format:
         """Return it as a format; ``source``: the file."""
         metrics = [self.metrics[name] for name in self.numbers]
-        rates = [INTERVALS.get(metric.name, metric).name for metric in metrics]
+        rates = [printed.INTERVALS.get(metric.name, metric).name for metric in metrics]
         # Ranks merge by the first number, as formats of programs declare it.
-        if metrics[0].scope is not MetricScope.RANK:
-            merge = Merge.COPIES
+        if metrics[0].scope is not printed.MetricScope.RANK:
+            merge = format.Merge.COPIES
         elif self.ranks_step_together and metrics[0].name == "step_seconds":
-            merge = Merge.SLOWEST
+            merge = format.Merge.SLOWEST
         else:
-            merge = Merge.SUM
-        return Format(
+            merge = format.Merge.SUM
+        return format.Format(
             name=self.name,
             title=self.name,
             program=source,
@@ -151,22 +137,22 @@ class OwnFormat(Section):
             synchronous=self.ranks_step_together,
         )
 
-    def _lines(self) -> Iterator[Line | JsonLine]:
+    def _lines(self) -> Iterator[format.Line | format.JsonLine]:
         if self.columns:
-            used = {name: self.metrics[name] for name in self.columns if name in self.metrics}
+            used = {}
+            for name in self.columns:
+                if name in self.metrics:
+                    used[name] = self.metrics[name]
             record = _ColumnsReader(self.columns, used)
-            yield JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
+            yield format.JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
         for template in self.lines:
             yield line_template.template_line(template, self.metrics, self.evaluation)
         if self.evaluation:
             yield line_template.evaluation_line(self.lines, self.evaluation)
 
 
-def read_own_format(data: bytes, file: str) -> Format:
-    """Return the format that a file declares; ``file``: its name in messages.
-
-    Raises StudyFileError, which names every key that is wrong.
-    """
+def read_own_format(data: bytes, file: str) -> format.Format:
+    """Return the format that a file declares; ``file``: for messages."""
     keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
     own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
     problems = [*_structure_problems(own_format), *_number_problems(own_format)]
@@ -178,7 +164,7 @@ def read_own_format(data: bytes, file: str) -> Format:
 
 
 def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
-    """Yield what is wrong with the name, the lines or the columns."""
+    """Yield problems of the name, the lines or the columns."""
     if not re.fullmatch(r"[a-zA-Z]\w*", own_format.name):
         yield f"name is {own_format.name!r}; it must begin with a letter and have letters, digits and _ only"
     if own_format.name in names():
@@ -197,9 +183,11 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
 
 
 def _overlaps(own_format: OwnFormat) -> Iterator[str]:
-    """Yield which templates match lines of each other, whose numbers would count twice."""
+    """Yield templates that match each other's lines."""
     templates = own_format.lines
-    lines = [line_template.template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
+    lines = []
+    for template in templates:
+        lines.append(line_template.template_line(template, own_format.metrics, own_format.evaluation))
     for first, second in combinations(range(len(templates)), 2):
         for sample in (line_template.sample_line(templates[first]), line_template.sample_line(templates[second])):
             if _matches(lines[first], sample) and _matches(lines[second], sample):
@@ -208,7 +196,7 @@ def _overlaps(own_format: OwnFormat) -> Iterator[str]:
                 break
 
 
-def _matches(line: Line, text: str) -> bool:
+def _matches(line: format.Line, text: str) -> bool:
     return line.needles[0] in text and re.search(line.head, text) is not None
 
 
@@ -234,14 +222,17 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _ColumnsReader:
-    """Reads a row. ``columns``: by name; ``metrics``: by name, of those that are no positions."""
+    """Reads a row; ``columns`` by name, ``metrics`` without positions."""
 
     columns: Mapping[str, str]
-    metrics: Mapping[str, PrintedMetric]
+    metrics: Mapping[str, printed.PrintedMetric]
 
-    def __call__(self, row: Mapping[str, Any]) -> JsonRecord | None:
-        """Return the numbers of a row; None if it has none, as a row of an evaluation."""
-        columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
+    def __call__(self, row: Mapping[str, Any]) -> format.JsonRecord | None:
+        """Return the numbers of a row, or None without any."""
+        columns = {}
+        for name, key in self.columns.items():
+            if row.get(key) not in (None, ""):
+                columns[name] = key
         values = {}
         for name in filter(self.metrics.__contains__, columns):
             metric = self.metrics[name]
@@ -249,29 +240,30 @@ class _ColumnsReader:
             if metric.inverse and number == 0:
                 raise ValueError("0 steps/s")
             values[metric.name] = 1 / number if metric.inverse else number * metric.factor
-        time_seconds = values.pop(UNIX_TIME.name, float("nan"))
+        time_seconds = values.pop(printed.UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
-        return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
+        if values:
+            return format.JsonRecord(values, epoch, step, rank, time_seconds)
+        return None
 
 
-def _number(value: Any, metric: PrintedMetric) -> float:
-    """Return a number as a cell has it, with commas between thousands if it is declared so."""
-    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{THOUSANDS}", value)
+def _number(value: Any, metric: printed.PrintedMetric) -> float:
+    """Return the number in a cell, with commas if declared."""
+    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{printed.THOUSANDS}", value)
     return float(value.replace(",", "") if has_commas else value)
 
 
 def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return the files without those that declare a format, which the logs in their folders, or below, have.
+    """Assign declared formats to logs; return the logs alone.
 
-    The nearest one above a log counts. Files of trackers have formats of their own. Raises LogError for a file that
-    can't be read, StudyFileError for one that is not valid, and MetadataError if two declare different formats of one
-    name, or one has a similar name.
+    The nearest declaration above a log counts. Files of trackers have formats of their own. Raises LogError for an
+    unreadable file, StudyFileError for an invalid one, and MetadataError for two formats with equal or similar names.
     """
     for file in files:
         if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):
             raise MetadataError(f"{file.relative_path}: is not read; name it {FORMAT_FILE}")
-    formats: dict[tuple[str, ...], Format] = {}
-    by_name: dict[str, Format] = {}
+    formats: dict[tuple[str, ...], format.Format] = {}
+    by_name: dict[str, format.Format] = {}
     for file in files:
         if file.name != FORMAT_FILE:
             continue
@@ -283,10 +275,12 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
             both = f"{first.program} and {format_.program} are both named {format_.name!r} and differ"
             raise MetadataError(f"{both}: give one a different name")
     logs = [file for file in files if file.name != FORMAT_FILE]
-    return [_assign_nearest(file, formats) for file in logs] if formats else logs
+    if formats:
+        return [_assign_nearest(file, formats) for file in logs]
+    return logs
 
 
-def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> LogFile:
+def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], format.Format]) -> LogFile:
     folders = [file.parts[:end] for end in range(len(file.parts))]
     nearest = next(filter(formats.__contains__, reversed(folders)), None)
     if nearest is None or is_tracker_file(file.name) or isinstance(file.source, MlflowRun | MlflowDatabaseRun):
@@ -295,6 +289,8 @@ def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> Lo
 
 
 def format_file_next_to(path: Path) -> list[LogFile]:
-    """Return the file that declares a format next to a single log or an archive, if there is one."""
+    """Return the format file next to a single log, if any."""
     file = path.with_name(FORMAT_FILE)
-    return [LogFile(LogSource(file), (FORMAT_FILE,), 0)] if path.is_file() and file.is_file() else []
+    if path.is_file() and file.is_file():
+        return [LogFile(LogSource(file), (FORMAT_FILE,), 0)]
+    return []

@@ -1,6 +1,6 @@
-"""What one log contains: its records, their steps, the facts it states about its run, the diagnostics about it.
+"""The content of one log: records, steps, facts and diagnostics.
 
-Some programs print a number only once for several lines, or the same lines in evaluation: the records are completed.
+Some programs print a number once for several lines, or the same lines in evaluation: the records are completed.
 """
 
 import re
@@ -15,14 +15,13 @@ from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements,
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs.blocks import LogSource
-from dlperf_study.logs.format import INTERVALS, Format, Merge
+from dlperf_study.logs.format import Format, Merge
+from dlperf_study.logs.printed import INTERVALS
 from dlperf_study.logs.records import Records
 
 #: Longer integers count no steps and no devices.
 _LONGEST_INTEGER = 15
-#: A comma between thousands.
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-#: How programs write that something is on or off, in lower case.
 _SWITCHES = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
     **dict.fromkeys(("false", "0", "no", "off", "none"), False),
@@ -33,10 +32,10 @@ _ALLOWED_DISORDER = 3
 
 @dataclass(frozen=True)
 class StepIndex:
-    """The (epoch, step) pairs of some rows, each once and in order.
+    """The distinct (epoch, step) pairs of rows, in order.
 
-    ``counts``: how many rows each pair has. ``shared_groups``: the index of the pair of each row; None where each row
-    has a pair of its own, in order.
+    ``counts``: the rows of each pair. ``shared_groups``: the pair of each row; None if each row has a pair of its own,
+    in order.
     """
 
     epoch: Integers
@@ -47,24 +46,26 @@ class StepIndex:
     @property
     def group(self) -> Integers:
         """The index of the pair of each row."""
-        return np.arange(self.step.size) if self.shared_groups is None else self.shared_groups
+        if self.shared_groups is None:
+            return np.arange(self.step.size)
+        return self.shared_groups
 
     def ordered(self, values: Floats) -> tuple[Floats, Integers]:
-        """Return one value per row, ordered by step and within each step; and where each step starts."""
+        """Return values ordered by step and size, and the steps' starts."""
         if self.shared_groups is None:
             return values, np.arange(values.size)
         keys = (values, self.group) if (self.counts > 1).any() else (self.group,)
         return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
 
     def extremes(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the smallest and the largest value of each step, given one per row."""
+        """Return the smallest and the largest value of each step."""
         if self.shared_groups is None:
             return values, values
         ordered, starts = self.ordered(values)
         return ordered[starts], ordered[starts + self.counts - 1]
 
     def latest(self, times: Floats) -> Floats:
-        """Return the largest of the values of each step that are not NaN, given one per row; NaN without any."""
+        """Return the largest value of each step, without NaN."""
         if self.shared_groups is None:
             return times
         if self.group.size == self.counts.size:
@@ -75,7 +76,7 @@ class StepIndex:
         return np.fmax.reduceat(ordered, np.cumsum(self.counts) - self.counts)
 
     def medians(self, values: Floats) -> Floats:
-        """Return the median of the values of each step, given one per row."""
+        """Return the median of the values of each step."""
         if self.shared_groups is None:
             return values
         ordered, starts = self.ordered(values)
@@ -83,19 +84,19 @@ class StepIndex:
         return middle
 
     def sums(self, values: Floats) -> Floats:
-        """Return the sum of the values of each step, given one per row."""
+        """Return the sum of the values of each step."""
         if self.shared_groups is None:
             return values
         return np.bincount(self.group, weights=values).astype(np.float64)
 
     def means(self, values: Floats) -> Floats:
-        """Return the mean of the values of each step, given one per row."""
+        """Return the mean of the values of each step."""
         means: Floats = self.sums(values) / self.counts
         return means
 
 
 def index_steps(epochs: Integers, steps: Integers) -> StepIndex:
-    """Return the index of the (epoch, step) pairs of rows; logs are nearly in order, for which this sort is fast."""
+    """Return the index of the (epoch, step) pairs of rows."""
     is_same_epoch = epochs[1:] == epochs[:-1]
     if ((epochs[1:] > epochs[:-1]) | (is_same_epoch & (steps[1:] > steps[:-1]))).all():
         return StepIndex(epochs, steps, constant(1, steps.size), None)
@@ -111,7 +112,7 @@ def index_steps(epochs: Integers, steps: Integers) -> StepIndex:
 
 @dataclass(frozen=True)
 class ParsedLog:
-    """One log that was read. ``facts``: what it states about the whole run, as strings, by name."""
+    """One parsed log; ``facts``: statements about the whole run by name."""
 
     source: LogSource
     format: Format
@@ -122,31 +123,30 @@ class ParsedLog:
 
     @cached_property
     def rate_metric(self) -> str:
-        """The best metric it has for the job's rate; empty if it has none."""
+        """Its best metric for the job's rate, or empty."""
         return next((name for name in self.format.rates if self.records.has_metric(name).any()), "")
 
     @cached_property
     def rate_steps(self) -> StepIndex:
-        """The steps at which its rates were printed; lines without a step are left out."""
+        """The steps with a rate."""
         records = self.records
         rows = records.has_metric(self.rate_metric) & (records.step >= 0)
         return index_steps(elements(records.epoch, rows), elements(records.step, rows))
 
     @cached_property
     def restarts(self) -> Integers:
-        """The lines at which the training of a rank starts over: its steps go back to earlier ones.
+        """The lines at which the training of a rank starts over.
 
-        Ranks that print into one stream without their names mix within a few steps; a step that goes back by more than
+        Ranks that share a stream without names mix within a few steps; a step that goes back by more than
         _ALLOWED_DISORDER printed steps is a restart.
         """
         return np.sort(np.concatenate([self.records.line[:0], *self._restarts_of_ranks]))
 
     def part(self, number: int) -> "ParsedLog":
-        """Return the log with one of its runs only, from 1; raises LogError if it has fewer.
-
-        Where several ranks print into it, a run begins where the first of them starts over.
-        """
-        starts = [min(lines) for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1)]
+        """Return one of its consecutive runs, from 1; raises LogError."""
+        starts = []
+        for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1):
+            starts.append(min(lines))
         if number > len(starts) + 1:
             raise LogError(f"{self.source}: has {counted(len(starts) + 1, 'run')}, and no part {number}")
         first, end = [0, *starts, self.lines + 1][number - 1 : number + 1]
@@ -155,14 +155,16 @@ class ParsedLog:
 
     @cached_property
     def _restarts_of_ranks(self) -> list[Integers]:
-        """The lines at which the training of each rank starts over, of ranks that do."""
+        """The lines of restarts, by rank."""
         records = self.records
         rows = records.select((records.step >= 0) & records.training)
         is_same_epoch = rows.epoch[1:] == rows.epoch[:-1]
         if not ((rows.epoch[1:] < rows.epoch[:-1]) | (is_same_epoch & (rows.step[1:] < rows.step[:-1]))).any():
             return []
         # Where one rank prints, nothing mixes.
-        allowed = 0 if self.format.merge is Merge.ONE else _ALLOWED_DISORDER
+        allowed = _ALLOWED_DISORDER
+        if self.format.merge is Merge.ONE:
+            allowed = 0
         restarts = []
         for rank in np.unique(rows.rank):
             rows_of_rank = rows.select(rows.rank == rank)
@@ -175,21 +177,18 @@ class ParsedLog:
         return self.records.series(metric)
 
     def integer_fact(self, name: str) -> int | None:
-        """Return a fact that is an integer, or None if the log does not state it."""
+        """Return a fact that is an integer, or None."""
         value = _THOUSANDS.sub("", self.facts.get(name, ""))
         is_integer = value.isascii() and value.isdigit() and len(value) <= _LONGEST_INTEGER
         return int(value) if is_integer else None
 
     def switch(self, name: str) -> bool | None:
-        """Return whether a fact says on or off, or None if the log states neither."""
+        """Return an on/off fact as a boolean, or None."""
         return _SWITCHES.get(self.facts.get(name, "").lower())
 
 
 def cumulative_steps(steps: Integers) -> Integers:
-    """Return the number of steps until each line; where steps start over, the usual distance is assumed.
-
-    Where all lines do, each is the only one of its epoch, and of all its steps.
-    """
+    """Return the steps until each line, with usual distances at restarts."""
     distances = np.diff(steps)
     if (distances > 0).all():
         return steps
@@ -200,7 +199,7 @@ def cumulative_steps(steps: Integers) -> Integers:
 
 
 def carry_steps(records: Records) -> Records:
-    """Give a row without a step the epoch and step of the last row before it that has one."""
+    """Give rows without a step the last epoch and step."""
     last, is_carried = _last_known(records.step)
     step = np.where(is_carried, records.step[last], records.step)
     epoch = np.where(is_carried & (records.epoch < 0), records.epoch[last], records.epoch)
@@ -208,9 +207,10 @@ def carry_steps(records: Records) -> Records:
 
 
 def carry_epochs(records: Records) -> Records:
-    """Give a row without an epoch that of the last row before it that has one.
+    """Give rows without an epoch the last epoch.
 
-    Rows before the first epoch, and those whose step does not continue the epoch, are of an evaluation: left out.
+    Rows before the first epoch, and rows whose step does not continue the epoch, belong to an evaluation and are
+    dropped.
     """
     last, is_carried = _last_known(records.epoch)
     carried = replace(records, epoch=np.where(is_carried, records.epoch[last], records.epoch))
@@ -226,17 +226,14 @@ def carry_epochs(records: Records) -> Records:
 
 
 def _last_known(positions: Integers) -> tuple[Integers, Mask]:
-    """Return the last row up to each that has a position, and which rows have none but a row before them has."""
+    """Return the last row with a position, and the rows that need it."""
     known = np.where(positions >= 0, np.arange(positions.size), -1)
     last: Integers = np.maximum.accumulate(known) if known.size else known
     return last, (positions < 0) & (last >= 0)
 
 
 def add_intervals(records: Records) -> Records:
-    """Add the time of one step, or epoch, since the line before of the same rank, from the time since the start.
-
-    NaN in the first line of a rank, and where no step passed, or no time: some programs set their clock to 0.
-    """
+    """Add the time per step or epoch from times since the start."""
     values = dict(records.values)
     for elapsed, interval in INTERVALS.items():
         if elapsed not in values:
@@ -248,20 +245,21 @@ def add_intervals(records: Records) -> Records:
             advances = (steps > 0) & (seconds > 0)
             intervals[rows[1:][advances]] = seconds[advances] / steps[advances]
         values[interval.name] = intervals
-    return replace(records, values=values) if len(values) > len(records.values) else records
+    if len(values) > len(records.values):
+        return replace(records, values=values)
+    return records
 
 
 def remove_false_steps(records: Records, format_: Format) -> Records:
-    """Return the records without those of the first steps, if their numbers are not those of a step."""
+    """Drop the first steps if their numbers are wrong."""
     return records.select((records.step < 0) | (records.step >= format_.first_true_step))
 
 
 def mark_evaluation(records: Records, format_: Format) -> Records:
-    """Return the records with lines of evaluation marked as such, if they look like those of training.
+    """Mark lines of evaluation that look like training.
 
-    A metric that is above 0 in training tells them apart: see ``zero_in_evaluation``. Rows with 0 are of evaluation
-    from the first on whose step goes back behind training. One that continues the steps may be of training: a learning
-    rate that grows from 0, or falls to it, is printed as 0.
+    See ``zero_in_evaluation``. Rows with 0 are of evaluation from the first on whose step goes back behind training: a
+    learning rate that is printed as 0 may be of training.
     """
     values = records.values.get(format_.zero_in_evaluation)
     if values is None or not (values == 0).any():

@@ -1,4 +1,4 @@
-"""A declaration to begin with, for logs that no format fits: from the lines that repeat in one of them."""
+"""A proposed declaration for unknown logs, from their repeated lines."""
 
 import re
 from collections import Counter
@@ -25,14 +25,13 @@ _UNITS = {
 }
 #: Names of rates whose unit is printed nowhere.
 _RATE_NAMES = ("speed", "throughput", "ips", "samples_per_sec", "images_per_sec", "samples_per_second")
-#: What a rate is called that no word is before.
 _NAMELESS = "rate"
 _STEP_NAMES = ("step", "iter", "iteration", "batch", "global_step")
 
 
 @dataclass(frozen=True)
 class ProposedFormat:
-    """A repeated line of a log, and the text of a file that reads such lines; ``rate``: the name of its number."""
+    """A repeated line and a file that reads it; ``rate``: its number."""
 
     line: str
     rate: str
@@ -41,7 +40,7 @@ class ProposedFormat:
 
 
 def proposed_format(source: LogSource) -> ProposedFormat | None:
-    """Return a declaration for the line that repeats most in a log; None if a format has it, or no line has a rate."""
+    """Return a declaration for the most frequent line with a rate."""
     try:
         with source.open() as file:
             data = file.read(_START_BYTES)
@@ -56,7 +55,7 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
         if count < _FEWEST_LINES:
             break
         line = lines[kinds.index(kind)]
-        template, units = _template_of(line)
+        template, units = _propose_template(line)
         if not units:
             continue
         rate, unit = next(iter(units.items()))
@@ -67,13 +66,13 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
     return None
 
 
-def _template_of(line: str) -> tuple[str, dict[str, str]]:
-    """Return the template of a line, from its first named number on, and the unit of each of its rates."""
+def _propose_template(line: str) -> tuple[str, dict[str, str]]:
+    """Return the template of a line, and the units of its rates."""
     parts, end, names, units = [""], 0, set[str](), dict[str, str]()
     for match in _NUMBER.finditer(line):
         before = line[end : match.start()]
         named = _NAME_BEFORE.search(before)
-        unit = _unit_of(named[1].lower() if named else "", line[match.end() :])
+        unit = _find_unit(named[1].lower() if named else "", line[match.end() :])
         name = _NAMELESS if unit else ""
         if named:
             name = "step" if named[1].lower() in _STEP_NAMES else named[1].lower()
@@ -84,14 +83,16 @@ def _template_of(line: str) -> tuple[str, dict[str, str]]:
         parts += [before.replace("'", "''"), f"{{{name}}}" if is_read else "{*}"]
         if is_read:
             names.add(name)
-            units |= {name: unit} if unit else {}
+            if unit:
+                units[name] = unit
         end = match.end()
-    rest = re.match(r"[\s)\]]*[\w/%]*", line[end:])
-    return "".join([*parts, rest[0].rstrip() if rest else ""]), units
+    if rest := re.match(r"[\s)\]]*[\w/%]*", line[end:]):
+        parts.append(rest[0].rstrip())
+    return "".join(parts), units
 
 
-def _unit_of(name: str, after: str) -> str:
-    """Return the unit of a number, by what is after it or by its name; empty if it is none of a rate."""
+def _find_unit(name: str, after: str) -> str:
+    """Return the unit of a number, or empty if it is no rate."""
     if name in (*POSITION_COLUMNS, *_STEP_NAMES, "loss"):
         return ""
     for unit, pattern in _UNITS.items():
@@ -101,7 +102,7 @@ def _unit_of(name: str, after: str) -> str:
 
 
 def _reads(text: str, line: str) -> bool:
-    """Return whether a declaration is valid, and reads the line that it was made from."""
+    """Return whether a declaration is valid and reads its line."""
     try:
         declared = read_own_format(text.encode(), "log_format.yaml")
     except StudyFileError:

@@ -1,4 +1,4 @@
-"""May the numbers of several ranks be merged? Checks of their formats, rates and times, of who printed and how long.
+"""Checks whether the numbers of several ranks may be merged.
 
 A rank that died is an error, not a smaller job.
 """
@@ -12,8 +12,9 @@ from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs.blocks import LogSource
-from dlperf_study.logs.format import Format, MetricScope, PrintedMetric
+from dlperf_study.logs.format import Format
 from dlperf_study.logs.parsed_log import ParsedLog, StepIndex
+from dlperf_study.logs.printed import MetricScope, PrintedMetric
 
 #: By how much copies of the job's rate may differ, because each rank has its own clock.
 _ALLOWED_SPREAD = 0.1
@@ -29,10 +30,7 @@ ALLOWED_STEPS_APART = 2
 
 @dataclass(frozen=True)
 class JobSize:
-    """The size of the job that printed some logs, which its rate depends on and a log may not state.
-
-    ``batch_per_device``: the samples of an update / all devices, which several devices with one model may share.
-    """
+    """The size of the job, which a log may not state."""
 
     nodes: int
     devices_per_node: int
@@ -46,12 +44,12 @@ class JobSize:
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are; one that drives several devices counts as one, with the batch of them all."""
+        """The number of processes that print."""
         return self.nodes * self.devices_per_node
 
 
 def common_format(logs: Sequence[ParsedLog]) -> Format:
-    """Return the format of all logs; raises LogError if there are several."""
+    """Return the format of all logs; raises LogError for several."""
     formats = {log.format.name: log.format for log in logs}
     if len(formats) > 1:
         raise LogError(f"{logs[0].source} and the other ranks have different formats: {', '.join(sorted(formats))}")
@@ -59,7 +57,7 @@ def common_format(logs: Sequence[ParsedLog]) -> Format:
 
 
 def common_rate(logs: Sequence[ParsedLog]) -> str:
-    """Return the metric that all logs have for the job's rate; raises LogError if there is none."""
+    """Return the rate metric of all logs; raises LogError without one."""
     metrics, format_ = {log.rate_metric for log in logs}, logs[0].format
     if not format_.rates:
         raise LogError(f"{logs[0].source}: {format_.title} prints nothing from which the job's rate can be computed")
@@ -82,7 +80,7 @@ def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
 def refuse_contradictions(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> None:
-    """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
+    """Raise LogError if rates differ or contradict the batch."""
     if metric.scope is not MetricScope.RANK:
         _refuse_different_copies(logs[0].source, metric, values, steps)
     rate = logs[0].format.metrics.get("throughput")
@@ -100,7 +98,9 @@ def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: F
     smallest, largest = steps.extremes(values)
     ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
     if not ratio <= 1 + _ALLOWED_SPREAD:
-        of_what = "the job's rate" if metric.scope is MetricScope.JOB else "the rate of each device"
+        of_what = "the rate of each device"
+        if metric.scope is MetricScope.JOB:
+            of_what = "the job's rate"
         message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
         raise LogError(f"{source}: {message}")
 
@@ -118,7 +118,7 @@ def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: float) -> Non
 
 
 def _rounding_error(values: Floats) -> float:
-    """Return the largest relative error of a printed number by rounding, from its last decimal."""
+    """Return the largest relative rounding error, from the last decimal."""
     for decimals in range(_MOST_DECIMALS):
         # Most numbers of decimals are too few for the first values already.
         if _has_decimals(values[:_FIRST_VALUES], decimals) and _has_decimals(values, decimals):
@@ -135,10 +135,7 @@ def _has_decimals(values: Floats, decimals: int) -> bool:
 def rank_diagnostics(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> Iterator[Diagnostic]:
-    """Yield the diagnostics about the numbers of ranks.
-
-    Raises LogError if there are too many of them, or too few of ranks that don't step together.
-    """
+    """Yield the diagnostics about the numbers of ranks."""
     if metric.scope is not MetricScope.RANK:
         return
     source = str(logs[0].source)
@@ -154,11 +151,13 @@ def rank_diagnostics(
 
 
 def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobSize) -> Iterator[str]:
-    """Yield that some ranks represent all; raises LogError if they can't, or there are too many."""
+    """Yield that some ranks represent all; raises LogError if they can't."""
     size, fewest, most = job.world_size, steps.counts.min(), steps.counts.max()
     if most > size:
         step = steps.step[np.argmax(steps.counts)]
-        where = f"step {step}" if step >= 0 else "a line that names no step"
+        where = "a line that names no step"
+        if step >= 0:
+            where = f"step {step}"
         raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
     if fewest == size:
         return
@@ -169,27 +168,31 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
     printed = ", and ".join(parts)
     if not format_.synchronous:
         may_share_process = most < size and size % most == 0
-        remedy = "; if one process drives several devices, state devices_per_process" if may_share_process else ""
+        remedy = ""
+        if may_share_process:
+            remedy = "; if one process drives several devices, state devices_per_process"
         reason = f"in {format_.title} no rank represents others: the job's rate is unknown{remedy}"
         raise LogError(f"{source}: {printed}, and {reason}")
     yield f"{printed}: they represent all, because the ranks step together"
 
 
 def ranks_seen(logs: Sequence[ParsedLog]) -> int:
-    """Return how many ranks printed: the number of logs; if ranks share one, how often its steps appear."""
+    """Return the number of ranks that printed."""
     return sum(_usual_count(log.rate_steps.counts) for log in logs)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iterator[str]:
-    """Yield that logs without training are no ranks that never print: one rank prints, or one per node, or all do."""
+    """Yield logs without training that are no silent ranks."""
     if unreadable and printing not in (1, job.nodes):
         reasons = "; ".join(unreadable)
         yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks contain no training: {reasons}"
 
 
 def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
-    """Yield which ranks ended before others: a log that ends early, or steps that fewer ranks printed."""
-    lines = {str(log.source): int(log.records.has_metric(log.rate_metric).sum()) for log in logs}
+    """Yield the ranks that ended before others."""
+    lines = {}
+    for log in logs:
+        lines[str(log.source)] = int(log.records.has_metric(log.rate_metric).sum())
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_STEPS_APART:
@@ -208,4 +211,6 @@ def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
 
 def _usual_count(counts: Integers) -> int:
     """Return how often most steps appear."""
-    return int(np.bincount(counts).argmax()) if counts.size else 1
+    if counts.size:
+        return int(np.bincount(counts).argmax())
+    return 1

@@ -1,4 +1,4 @@
-"""Merges what ranks printed into the rate of the whole job, by the rule of their format.
+"""Merges the numbers of ranks into the rate of the job.
 
 | scope of the number | rule |
 |---|---|
@@ -11,7 +11,7 @@
 | rank, a time, synchronous | batch per device × devices / the slowest rank's time |
 | rank, a time, not synchronous | the sum over all ranks of batch per device / time |
 
-Where ranks step together and only some of them printed, each of these represents the others, with a diagnostic.
+If ranks step together and only some printed, each of these represents the others, with a diagnostic.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.logs import rank_checks
-from dlperf_study.logs.format import EPOCH_SECONDS, SAMPLE_SECONDS, Format, Merge, MetricScope, PrintedMetric
+from dlperf_study.logs.format import Format, Merge
 from dlperf_study.logs.parsed_log import ParsedLog, StepIndex, index_steps
+from dlperf_study.logs.printed import EPOCH_SECONDS, SAMPLE_SECONDS, MetricScope, PrintedMetric
 from dlperf_study.logs.records import Records, merge_records
 
 #: Times whose inverse is a rate, and its unit; that of other times counts samples, by the batch.
@@ -33,10 +34,10 @@ _UNITS = {EPOCH_SECONDS.name: "epochs/s", SAMPLE_SECONDS.name: "samples/s"}
 
 @dataclass(frozen=True)
 class JobSeries:
-    """The rate of the whole job at each printed step, in the order of the steps.
+    """The rate of the job at each printed step, in order.
 
-    ``time_seconds``: when the last rank printed it, NaN if no rank says. ``unit``: that of the job's rate.
-    ``metric``: the printed metric that it was computed from, by ``rule``.
+    ``time_seconds``: when the last rank printed it, or NaN. ``unit``: of the job's rate. ``metric``: the printed metric
+    of ``rule``.
     """
 
     epoch: Integers
@@ -50,10 +51,7 @@ class JobSeries:
 
 
 def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = "") -> JobSeries:
-    """Return the job's rate at every step in its logs, each log that of some ranks, by the best or the named metric.
-
-    Raises LogError if the logs are of different formats, have no rate, or too few ranks printed to know the job's.
-    """
+    """Return the job's rate at every step, by the best or named metric."""
     format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
     rank_checks.refuse_several_runs(logs)
     metric = format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB))
@@ -80,10 +78,7 @@ def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = 
 
 
 def _remove_repeated_lines(rows: Records) -> Records:
-    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality.
-
-    Two ranks without a name may print the same, but not at the same time.
-    """
+    """Drop lines that repeat the line before."""
     if len(rows) < 2:
         return rows
     is_repeated = (rows.step[1:] >= 0) & (_equals_row_before(rows.time_seconds) | (rows.rank[1:] >= 0))
@@ -95,7 +90,7 @@ def _remove_repeated_lines(rows: Records) -> Records:
 
 
 def _keep_latest_means(rows: Records, metric: PrintedMetric) -> Records:
-    """Return, of a mean over all steps so far, the last that each rank prints for a step, or for an epoch."""
+    """Keep each rank's last cumulative mean of a step or epoch."""
     if not metric.cumulative or not len(rows):
         return rows
     steps = constant(-1, len(rows)) if metric.restarts_each_epoch else rows.step
@@ -105,7 +100,7 @@ def _keep_latest_means(rows: Records, metric: PrintedMetric) -> Records:
 
 
 def _equals_row_before(column: NDArray[np.number]) -> Mask:
-    """Return in which rows a column is the same as in the row before, or missing in both."""
+    """Return which rows equal the row before, or miss both values."""
     before, after = column[:-1], column[1:]
     equal: Mask = (after == before) | (np.isnan(after) & np.isnan(before))
     return equal
@@ -121,14 +116,15 @@ def _merge_ranks(
     if metric.name in _UNITS:
         return f"1 / the seconds of one, in {_UNITS[metric.name]}", _rates(1, steps.medians(values))
     if metric.scope is MetricScope.DEVICE:
-        copies = "the number of a device" if steps.counts.max() == 1 else "the median of the copies"
+        copies = "the median of the copies"
+        if steps.counts.max() == 1:
+            copies = "the number of a device"
         return f"{copies} × the number of devices", steps.medians(values) * job.devices
     if metric.scope is MetricScope.JOB and metric.name.endswith("step_seconds"):
         return "global batch / the job's step", _rates(job.batch_per_device * job.world_size, steps.medians(values))
     if metric.scope is not MetricScope.RANK:
         rule = format_.merge
         if steps.counts.max() == 1 and rule is not Merge.AS_NAMED:
-            # What a format says of several copies is not said of one.
             rule = Merge.ONE
         elif rule in (Merge.SUM, Merge.SLOWEST):
             # Most of these programs print the number of the whole job next to those of ranks.
@@ -144,7 +140,7 @@ def _merge_ranks(
 
 
 def _rates(batch: float, seconds: Floats) -> Floats:
-    """Return batch / time; NaN where a time is 0, which no step takes, and infinite where it is nearly 0."""
+    """Return batch / time; NaN for a time of 0."""
     with np.errstate(over="ignore"):
         rates: Floats = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
     return rates

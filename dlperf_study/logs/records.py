@@ -1,4 +1,4 @@
-"""What was read from a log, in columns: one row per line, appended block by block."""
+"""Records of a log in columns: one row per line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, concatenated, constant, elements, is_constant
 
-#: The columns for the position in the training, and for the rank that printed a line.
 POSITION_COLUMNS = ("epoch", "step", "rank")
 #: By how much a column grows at a time: little, because the system must provide all of it.
 _GROWTH = 1.1
@@ -22,10 +21,9 @@ _Array = NDArray  # type: ignore[type-arg]
 class Records:
     """Columns of equal length, in the order of the lines.
 
-    ``line``: its number in the log, from 1. ``training``: whether it is about training, not validation.
-    ``rank``, ``epoch``, ``step``: −1 if the line names none. ``time_seconds``: the time printed with it, NaN if there
-    is none; Unix time, or seconds since midnight if the line has no date. ``values``: by metric, in the unit of the
-    metric; NaN if the line has none.
+    ``line``: its number in the log, from 1. ``training``: about training, not validation. ``rank``, ``epoch``,
+    ``step``: −1 if the line names none. ``time_seconds``: Unix time, or seconds since midnight without a date, or NaN.
+    ``values``: by metric, in its unit, or NaN.
     """
 
     line: Integers
@@ -48,12 +46,14 @@ class Records:
         """Return these rows; a copy only where some are left out."""
         if rows.dtype == np.bool_ and rows.all():
             return self
-        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        indices = rows
+        if rows.dtype == np.bool_:
+            indices = np.flatnonzero(rows)
         columns = {name: elements(getattr(self, name), indices) for name in COLUMNS}
         return Records(**columns, values={name: elements(column, indices) for name, column in self.values.items()})
 
     def series(self, metric: str) -> "Records":
-        """Return the rows of training that have a metric; none if the log does not have the metric."""
+        """Return the training rows with a metric."""
         return self.select(self.has_metric(metric))
 
     def has_metric(self, metric: str) -> Mask:
@@ -64,7 +64,6 @@ class Records:
         return has_metric
 
 
-#: Every column except the values.
 COLUMNS = tuple(field.name for field in fields(Records) if field.name != "values")
 
 
@@ -88,17 +87,21 @@ def merge_records(parts: Sequence[Records]) -> Records:
     if len(parts) == 1:
         merged = parts[0]
     else:
-        columns = {name: _concatenated(list(map(attrgetter(name), parts))) for name in COLUMNS}
+        columns = {}
+        for name in COLUMNS:
+            columns[name] = _concatenated(list(map(attrgetter(name), parts)))
         values: dict[str, Floats] = {}
         for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
             values[metric] = _concatenated([part.values.get(metric, constant(np.nan, len(part))) for part in parts])
         merged = Records(**columns, values=values)
     is_ordered = (merged.line[1:] >= merged.line[:-1]).all()
-    return merged if is_ordered else merged.select(np.argsort(merged.line, kind="stable"))
+    if is_ordered:
+        return merged
+    return merged.select(np.argsort(merged.line, kind="stable"))
 
 
 def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return columns one after the other; constant where all are, with the same value."""
+    """Concatenate columns; equal constants stay constant."""
     first = columns[0]
     if all(is_constant(column) and np.array_equal(column[:1], first[:1], equal_nan=True) for column in columns):
         return constant(first[0], sum(column.size for column in columns))
@@ -107,10 +110,10 @@ def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the lines of one kind in a block contain, and which lines they are.
+    """The content of one kind of lines in a block.
 
-    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle; ``nan_lines``:
-    those used that print a number as NaN.
+    Lines are counted from 0. ``used``: understood lines; ``candidates``: lines with a needle; ``nan_lines``: used lines
+    with a NaN.
     """
 
     records: Records
@@ -119,7 +122,7 @@ class Matches:
     nan_lines: Integers
 
     @classmethod
-    def none_of(cls, candidates: Integers) -> "Matches":
+    def reject_all(cls, candidates: Integers) -> "Matches":
         """Return that none of the candidates could be used."""
         no_lines = candidates[:0]
         return cls(make_records(no_lines, {}), no_lines, candidates, no_lines)
@@ -141,7 +144,7 @@ class Matches:
 
 
 class GrowingRecords:
-    """Records to which those of later lines are appended: a column that has one value so far takes no memory."""
+    """Records that grow; constant columns take no memory."""
 
     def __init__(self) -> None:
         self._size = 0
@@ -149,7 +152,7 @@ class GrowingRecords:
         self._values: dict[str, _GrowingColumn] = {}
 
     def append(self, records: Records) -> None:
-        """Append the records of lines that follow those of all records so far."""
+        """Append the records of later lines."""
         if not len(records):
             return
         for name, column in self._columns.items():
@@ -172,7 +175,7 @@ class GrowingRecords:
 
 
 class _GrowingColumn:
-    """One column: one value for all rows so far, or an array that is longer than the column."""
+    """One column: a single value so far, or a longer array."""
 
     def __init__(self) -> None:
         self._size = 0

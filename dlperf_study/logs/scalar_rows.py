@@ -1,7 +1,6 @@
-"""Scalars that a program gave to a tracker of experiments, as lines, and what their names mean.
+"""Scalars of experiment trackers as lines, and the meaning of their names.
 
-Each program chooses its own names. Only those that say what is counted, or that usually mean one thing, are known. No
-other name is guessed. Trackers keep them in messages of Protocol Buffers, whose fields are read here too.
+Programs choose the names; only unambiguous and usual names are known. Trackers store Protocol Buffers messages.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.logs.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
+from dlperf_study.logs.printed import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
 
 #: Wire types; the struct format of those of fixed size.
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
@@ -28,7 +27,6 @@ DEVICE_TOKEN_RATE = PrintedMetric("device_token_throughput", "tokens/s", MetricS
 #: What a log must have one of, the best first.
 RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
 RATE_NAMES = tuple(metric.name for metric in RATES)
-#: By the end of a tag: the metric, and the factor that makes its unit.
 _MEANINGS = (
     (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
     (re.compile("tokens_per_s(?:ec|econd)?"), JOB_TOKENS.name, 1.0),
@@ -47,11 +45,11 @@ _KNOWN = (
 
 
 class DamagedRecordError(OSError):
-    """A stored record that is cut or changed; the message names its first byte."""
+    """A damaged record; the message names its first byte."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
-    """Yield number and value of each field of a message; raises ValueError, IndexError, struct.error if damaged."""
+    """Yield the fields of a message; raises ValueError, IndexError or struct.error."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -74,7 +72,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return an integer and the position after it; raises ValueError for one of more than 64 bits."""
+    """Return an integer and the next position; raises ValueError above 64 bits."""
     value = shift = 0
     while shift < _LONGEST_VARINT:
         byte = message[position]
@@ -86,13 +84,13 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def shortest(number: np.floating[Any]) -> float:
-    """Return the number with the fewest digits that is this one in its own precision: 0.1 and not 0.10000000149."""
+    """Return the shortest number that equals a single-precision one."""
     return float(str(number))
 
 
 @dataclass(frozen=True)
 class Scalars:
-    """What was recorded at once: ``wall_time`` is the Unix time in seconds; ``values``: by tag."""
+    """Scalars by tag, recorded at ``wall_time`` (Unix time in seconds)."""
 
     step: int
     wall_time: float
@@ -100,17 +98,12 @@ class Scalars:
 
 
 def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
-    """Yield a line per record that has scalars: a JSON object after ``marker``.
-
-    Raises LogError if it is not known which of the tags is a rate or the time of a step.
-    """
-    # The metric of each tag, empty if it is not known.
+    """Yield a JSON line after ``marker`` per record with scalars."""
     metrics: dict[str, str] = {}
     for scalars in records:
         for tag in scalars.values:
             if tag not in metrics:
-                metric_and_factor = tag_meaning(tag)
-                metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
+                metrics[tag], _ = tag_meaning(tag) or ("", 1.0)
         if scalars.values:
             yield f"{marker}{json.dumps(asdict(scalars))}\n".encode()
     tags: dict[str, str] = {}
@@ -126,7 +119,7 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
 
 
 def tag_meaning(tag: str) -> tuple[str, float] | None:
-    """Return the metric that a tag names and the factor that makes its unit; None if that is not known."""
+    """Return metric and factor of a tag, or None."""
     name = re.sub("/s(ec|econd)?$", r"_per_s\1", tag.lower())
     *folders, last = re.sub(r"[-. ]", "_", name).split("/")
     if any(map(_OTHER.fullmatch, (*folders, last))):

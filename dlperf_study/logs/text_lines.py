@@ -1,4 +1,4 @@
-"""Reads the text lines of one kind in a block: a pattern is tried once per layout, then all numbers are read."""
+"""Reads text lines of one kind: one pattern match per layout."""
 
 import re
 from collections import defaultdict
@@ -10,8 +10,9 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, any_of, concatenated, constant
 from dlperf_study.logs.blocks import Block
-from dlperf_study.logs.format import Line, PrintedMetric
+from dlperf_study.logs.format import Line
 from dlperf_study.logs.layouts import LineLayout, NumberColumn, read_numbers, weighted_digits
+from dlperf_study.logs.printed import PrintedMetric
 from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_records
 
 #: Larger integers are no steps: a float can't hold all of them.
@@ -20,7 +21,6 @@ LARGEST_INTEGER = 2.0**53
 LONGEST_RECORD = 1 << 12
 #: If a larger share of lines has a needle, it is quicker to group all lines by layout than to find those first.
 _MANY_CANDIDATES = 0.25
-#: How many bytes of a block tell that share.
 _SAMPLE_BYTES = 1 << 15
 #: Where the prefix of a line must end; no launcher and logger together need more.
 _LONGEST_PREFIX = 96
@@ -35,7 +35,7 @@ _CLOCK_WEIGHTS = np.array([36000.0, 3600.0, 0, 600.0, 60.0, 0, 10.0, 1.0])
 
 @dataclass(frozen=True)
 class LinePattern:
-    """The compiled expression of a line; ``metrics``: by group, several groups may be of the same metric."""
+    """A compiled line; ``metrics``: by group."""
 
     expression: re.Pattern[bytes]
     metrics: Mapping[str, PrintedMetric]
@@ -47,7 +47,7 @@ class LinePattern:
 
 
 def candidate_lines(needles: Iterable[str], block: Block) -> Integers:
-    """Return lines of a block (from 0) that include all with a needle, and maybe others."""
+    """Return the lines that may contain a needle."""
     start = block.data[:_SAMPLE_BYTES]
     if sum(start.count(needle.encode()) for needle in needles) > _MANY_CANDIDATES * start.count(b"\n"):
         return np.arange(block.ends.size)
@@ -64,7 +64,7 @@ def lines_with(needles: Iterable[str], block: Block) -> Integers:
 
 @cache
 def compile_line(line: Line) -> LinePattern:
-    """Return the expression of a line: its head, then its fields, each optional."""
+    """Return the expression of a line: head and optional fields."""
     metrics = {metric.name: metric for metric in line.captured}
     parts = [line.head]
     for index, field in enumerate(line.fields):
@@ -75,7 +75,7 @@ def compile_line(line: Line) -> LinePattern:
 
 
 def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Matches:
-    """Return what the lines of one kind contain, given the layouts of a block's candidate lines."""
+    """Return the content of one kind of line, by layout."""
     needles = list(map(str.encode, line.needles))
     pattern = compile_line(line)
     with_needle, matched, matches = [], [], []
@@ -92,7 +92,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
             matches.append(match)
     candidates = concatenated(with_needle)
     if not matched:
-        return Matches.none_of(candidates)
+        return Matches.reject_all(candidates)
     lines = _MatchedLines(block, matched, matches)
     columns = lines.number_columns(pattern)
     usable = _is_usable(pattern, columns, lines.indices.size)
@@ -103,7 +103,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
 
 @dataclass(frozen=True)
 class _MatchedLines:
-    """All lines of some layouts, and what an expression matched in each layout."""
+    """Lines of some layouts, and the matches of one expression."""
 
     block: Block
     layouts: Sequence[LineLayout]
@@ -120,13 +120,13 @@ class _MatchedLines:
         return np.array([layout.lines.size for layout in self.layouts])
 
     def group_starts(self, group: str | int) -> Integers:
-        """Return where a group begins in each line; in a line without the group, where the line begins."""
+        """Return where a group begins in each line, else the line's start."""
         offsets = [max(0, match.start(group)) if match else 0 for match in self.matches]
         starts: Integers = self.block.starts[self.indices] + np.repeat(offsets, self.counts)
         return starts
 
     def numbers(self, group: str | int, has_thousands: bool = False) -> NumberColumn:
-        """Return the numbers of a group, which may have commas between their thousands."""
+        """Return the numbers of a group, which may have thousands separators."""
         texts = [match[group] if match else None for match in self.matches]
         return read_numbers(self.block, self.group_starts(group), texts, self.counts, has_thousands)
 
@@ -141,10 +141,7 @@ class _MatchedLines:
 
 
 def _is_usable(pattern: LinePattern, columns: Mapping[str, NumberColumn], size: int) -> Mask:
-    """Return which rows have only valid numbers and possible positions, and are complete.
-
-    A row is complete if it has any metric, and every metric that most of its kind have: others are cut short.
-    """
+    """Return which rows are valid and complete."""
     usable = np.ones(size, dtype=bool)
     for name, column in columns.items():
         usable &= column.valid
@@ -183,7 +180,7 @@ def _make_records(
 
 
 def _metric_values(pattern: LinePattern, columns: Mapping[str, NumberColumn]) -> dict[str, Floats]:
-    """Return the metrics in their units; of several fields of one metric, the first that has a number."""
+    """Return metrics in their units, from the first field with a number."""
     values: dict[str, Floats] = {}
     for group, metric in pattern.metrics.items():
         if group not in columns:
@@ -198,7 +195,7 @@ def _metric_values(pattern: LinePattern, columns: Mapping[str, NumberColumn]) ->
 
 
 def _prefix_times(block: Block, layouts: Sequence[LineLayout]) -> Floats:
-    """Return the time before each line in seconds since 1970, as if it were UTC; NaN if there is no date and time."""
+    """Return the time before each line in seconds since 1970, or NaN."""
     matches = [_TIME_PREFIX.search(layout.text, 0, _LONGEST_PREFIX) for layout in layouts]
     lines = _MatchedLines(block, layouts, matches)
     has_time = np.repeat(np.array([match is not None for match in matches], dtype=bool), lines.counts)

@@ -1,8 +1,7 @@
-"""The files of trackers of experiments: which of them are one log, which are none, which names a tracker made up.
+"""Files of experiment trackers: which are logs, and their generated names.
 
-A run of MLflow is in its database, or in its file store. There it is a folder with a file ``meta.yaml`` and a folder
-``metrics`` with a file per metric, in folders for a name with slashes. Each line of it is a time in milliseconds, a
-value and a step. As a log, a run has one JSON object per value.
+A run of MLflow is in its database, or in a folder with ``meta.yaml`` and ``metrics``, one file per metric. Each line is
+a time in milliseconds, a value and a step. A run is one log with a JSON object per value.
 """
 
 import heapq
@@ -27,18 +26,15 @@ from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
 from dlperf_study.logs.wandb_files import is_wandb_file
 from dlperf_study.study.strict_yaml import MAX_BYTES
 
-#: The name of the file that states what MLflow knows of a run, and of the folder of its metrics.
 META_FILE, METRICS_FOLDER = "meta.yaml", "metrics"
 #: A metric has 30 bytes a step.
 _LONGEST_METRIC = 1 << 26
 _STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 #: The names on a path, from the given folder down.
 Names = tuple[str, ...]
-#: The names by which MLflow knows runs and experiments.
 _MLFLOW_RUN, _MLFLOW_EXPERIMENT = re.compile("[0-9a-f]{32}"), re.compile(r"\d+")
 #: What MLflow keeps in the folder of an experiment, or of a run, that is no run.
 _MLFLOW_NO_RUNS = ("models", "datasets", "inputs", "outputs", "tags", "traces")
-#: The names by which MLflow knows models.
 _MLFLOW_MODEL = re.compile("m-[0-9a-f]{32}")
 #: The names that Weights & Biases gives to a link to the last run, and to the folder of a run.
 _WANDB_LINK = "latest-run"
@@ -49,17 +45,13 @@ _WANDB_OWN_LOG = re.compile(r"debug[\w-]*\.log")
 
 @dataclass(frozen=True)
 class MlflowRun(LogSource):
-    """A run as one log: ``path`` and ``member`` are those of its ``meta.yaml``; ``metrics``: names and files."""
+    """A run as one log, located by its ``meta.yaml``; ``metrics``: files by name."""
 
     metrics: tuple[tuple[str, LogSource], ...] = ()
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics for reading, ordered by time.
-
-        Raises LogError if a file can't be read, the run did not finish, a line is no value of a metric, or no metric is
-        known to be a rate or the time of a step.
-        """
+        """Open the rows of all metrics, ordered by time."""
         meta_file = LogSource(self.path, self.member, str(self).removesuffix(METRICS_FOLDER) + META_FILE)
         try:
             meta = yaml.safe_load(_text(meta_file, MAX_BYTES))
@@ -91,17 +83,20 @@ def _text(source: LogSource, most_bytes: int) -> str:
 
 
 def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return files that may be logs, in their order: a run of MLflow as one, without what trackers keep for themselves.
-
-    TensorBoard and Weights & Biases keep a run in one file.
-    """
+    """Return possible logs; MLflow runs as one, without internal files."""
     runs = _mlflow_runs(files)
     databases = [file for file in files if file.name == mlflow_database.DATABASE]
     artifacts = {(*file.parts[:-1], mlflow_database.ARTIFACTS) for file in databases}
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     # An archive may have the last run twice: the link to it was packed as a folder.
-    linked = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
-    wandb_runs = {(file.parts[:-2], file.name) for file in files if file.parts[-2:-1] != (_WANDB_LINK,)}
+    linked = set()
+    for file in files:
+        if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,):
+            linked.add(file.parts)
+    wandb_runs = set()
+    for file in files:
+        if file.parts[-2:-1] != (_WANDB_LINK,):
+            wandb_runs.add((file.parts[:-2], file.name))
     logs = []
     for file in files:
         if file.parts in linked and (file.parts[:-2], file.name) in wandb_runs:
@@ -117,7 +112,7 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
 
 
 def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders: Iterable[Names]) -> bool:
-    """Return whether a tracker keeps a file for itself, in the folder of a run or of its experiment."""
+    """Return whether a file is internal to a tracker."""
     if file.name == CONFIGURATION_FILE or is_wandb_file(file.name):
         return False
     folder = file.parts[:-1]
@@ -134,7 +129,7 @@ def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders
 
 
 def names_by_people(parts: Sequence[str]) -> Sequence[str]:
-    """Return the names in a path that no tracker made up; what it did tells neither a repetition nor a rank."""
+    """Return the names in a path that no tracker generated."""
     *folders, name = parts
     if is_event_file(name):
         return folders
@@ -148,12 +143,14 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
 
 
 def _remove_last(folders: Sequence[str], made_up: re.Pattern[str]) -> Sequence[str]:
-    """Return folders without the last one, if its name is one that a tracker made up."""
-    return folders[:-1] if folders and made_up.fullmatch(folders[-1]) else folders
+    """Drop the last folder if a tracker generated its name."""
+    if folders and made_up.fullmatch(folders[-1]):
+        return folders[:-1]
+    return folders
 
 
 def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
-    """Return the runs of MLflow by their folders, also those that ended before their first metric."""
+    """Return MLflow runs by folder, also without metrics."""
     meta_files = {file.parts[:-1]: file for file in files if file.name == META_FILE}
     metrics: dict[Names, list[LogFile]] = defaultdict(list)
     for file in files:

@@ -1,7 +1,7 @@
-"""The file that Weights & Biases keeps of a run, as lines: one JSON object per record of its history.
+"""Weights & Biases run files as lines: a JSON object per history record.
 
-After 7 bytes it is a log as of LevelDB: blocks of 32 KiB with pieces of records, each after its checksum, length and
-kind. A record is a message ``Record`` of Protocol Buffers, of which only the history and the end of the run are read.
+After 7 bytes it is a LevelDB log: blocks of 32 KiB with pieces of records, each after its checksum, length and kind. A
+record is a Protocol Buffers message ``Record``, of which only the history and the end of the run are read.
 """
 
 import json
@@ -14,13 +14,10 @@ from typing import Any
 from dlperf_study.core.errors import LogError
 from dlperf_study.logs.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows
 
-#: What is before the scalars of a record.
 HISTORY_ROW = "Weights & Biases row: "
 _SUFFIX = ".wandb"
-#: What the file begins with: its signature, and the version of this format.
 _HEADER = b":W&B\xe1\xbe\x00"
 _BLOCK_BYTES = 32768
-#: Before each piece: its checksum, its length and its kind.
 _PIECE = struct.Struct("<IHB")
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 #: Fields of a Record; of its history: an item, of which the name is one word or several, and its value as JSON.
@@ -32,23 +29,21 @@ _STEP, _TIME = "_step", "_timestamp"
 
 
 def is_wandb_file(name: str) -> bool:
-    """Return whether a name is that of the file of a run."""
+    """Return whether a name belongs to a run file."""
     return name.endswith(_SUFFIX)
 
 
 def history_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield a line per record of the history; ``name``: that of the file, for messages.
-
-    Raises DamagedRecordError for a damaged record, or if the end of the run is missing; LogError if the file is empty
-    or of an unknown version, if the program failed, or as ``scalar_rows`` does.
-    """
+    """Yield a line per history record; ``name``: for messages."""
     return scalar_rows(name, HISTORY_ROW, _history(name, file))
 
 
 def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
     header = file.read(len(_HEADER))
     if header != _HEADER:
-        reason = "is no file of Weights & Biases that can be read" if header else "is empty"
+        reason = "is empty"
+        if header:
+            reason = "is no file of Weights & Biases that can be read"
         raise LogError(f"{name}: {reason}")
     has_ended = False
     for offset, data in _records(file):
@@ -108,7 +103,7 @@ def _pieces(file: BufferedIOBase) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _scalars(history: bytes) -> Scalars:
-    """Return the numbers of a record of the history; images, tables and texts are left out."""
+    """Return the numbers of a history record."""
     values: dict[str, float] = {}
     for field, item in fields(history):
         if field == _ITEM and isinstance(item, bytes):
@@ -120,7 +115,7 @@ def _scalars(history: bytes) -> Scalars:
 
 
 def _item(item: bytes) -> tuple[str, Any]:
-    """Return the name and the value of an item; a name of several words as a path."""
+    """Return name and value of an item; nested names as a path."""
     path, value = [], None
     for field, content in fields(item):
         if field in (_NAME, _NAME_PART) and isinstance(content, bytes):

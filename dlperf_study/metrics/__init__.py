@@ -1,1 +1,1 @@
-"""Formulas over runs: throughput, communication, scaling and comparison, each with its interval."""
+"""Metrics of runs with their confidence intervals, one file per family."""

@@ -1,4 +1,4 @@
-"""The collectives of a step by their kind, and by the ranks among which they are: bytes, and how long alone."""
+"""Collectives of a step by kind and group: bytes and standalone time."""
 
 from collections.abc import Callable
 from typing import cast
@@ -20,12 +20,8 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
 }
 
 
-def collectives_of(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
-    """Return the collectives of a step, of a kind or a group, of the rank that moves the most by them.
-
-    None if nobody observed them. Where ranks have different layers, those at the ends of a pipeline send half of what
-    the others do.
-    """
+def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
+    """Return the collectives of the rank that moves most bytes, or None."""
     of_ranks = []
     for log in run.ranks:
         lines = cast(list[CollectiveLine], log.facts.get("exchanges", []))
@@ -34,39 +30,38 @@ def collectives_of(run: Run, kind: CollectiveKind | None = None, group: str | No
 
 
 def collective_bytes(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> int | None:
-    """Return the bytes of the collectives of a kind or a group in a step; None where none were observed.
+    """Return the bytes of a kind or group per step, or None.
 
-    ``group``: the dimension of the layout along which its ranks differ. Of what is sent from rank to rank, the bytes
-    that a rank sends.
+    ``group``: the dimension of the layout along which its ranks differ. Point-to-point transfers count the bytes of the
+    sending rank.
     """
-    return size_of_collectives(collectives_of(run, kind, group)) or None
+    return size_of_collectives(list_collectives(run, kind, group)) or None
 
 
 def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> Window | None:
-    """Return the window of the collectives of a kind or a group alone, of the slowest rank; None where there is none.
-
-    Those of the only kind or group are all.
-    """
+    """Return the slowest rank's window of standalone collectives, or None."""
     size = collective_bytes(run, kind, group)
     if size is None:
         return None
     window = run.slowest(exchange_window_name(kind, group))
-    return run.slowest(EXCHANGE) if window is None and size == collective_bytes(run) else window
+    if window is None and size == collective_bytes(run):
+        return run.slowest(EXCHANGE)
+    return window
 
 
 def seconds_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> float | None:
-    """Return the seconds of the collectives of a kind or a group alone, by the slowest rank; None without any."""
+    """Return the slowest rank's time of standalone collectives, or None."""
     window = window_alone(run, kind, group)
     return window.mean_seconds if window else None
 
 
 def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
-    """Return the bytes/s on the links while the collectives of a kind are done alone, by the slowest rank."""
+    """Return bytes/s on the links during standalone collectives of a kind."""
     window = window_alone(run, kind)
     if window is None:
         return None
     _, factor = BUS_FACTORS[kind]
-    carried = sum(line["bytes"] * factor(line["ranks"]) for line in collectives_of(run, kind))
+    carried = sum(line["bytes"] * factor(line["ranks"]) for line in list_collectives(run, kind))
     return carried / window.mean_seconds
 
 
@@ -77,14 +72,13 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-#: The name, the label and the definition of a metric.
 _Texts = tuple[str, str, str]
 
 
 def _size_and_seconds(
     size: _Texts, seconds: _Texts, kind: CollectiveKind | None = None, group: str | None = None
 ) -> tuple[Metric, Metric]:
-    """Return the metrics of the bytes of the collectives of a kind or a group, and of how long they take alone."""
+    """Return the metrics of bytes and standalone time."""
     of_size = Metric(
         *size,
         RC,
@@ -107,7 +101,7 @@ def _size_and_seconds(
     return of_size, of_seconds
 
 
-def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
+def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     label = kind.replace("_", "-")
     title = label.capitalize()
     formula, _ = BUS_FACTORS[kind]
@@ -129,7 +123,7 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     return *_size_and_seconds(size, seconds, kind=kind), rate
 
 
-def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
+def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
     sent = f"bytes of the collectives of a step among {meaning}"
     alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
     size = (f"{group}_exchange_bytes", f"Bytes over {group}", sent)
@@ -144,12 +138,10 @@ _GROUPS = {
     "tensor": "ranks that divide matrices",
     "pipeline": "ranks that divide layers",
 }
-_OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _metrics_of(kind))
-_OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _metrics_of_group(group, meaning))
+_OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _define_metrics(kind))
+_OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _define_group_metrics(group, meaning))
 METRICS = (*_OF_KINDS, *_OF_GROUPS)
-#: The seconds of the collectives of a step alone, by kind and by group, with what pages call these.
 SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}
 SECONDS_OF_GROUPS = {f"{group}_exchange_seconds": f"over {group}" for group in _GROUPS}
-#: The columns of the table of collectives, as far as a study has them: by kind, and by group.
 COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS if metric.name not in SECONDS_OF_KINDS)
 GROUP_COLUMNS = tuple(metric.name for metric in _OF_GROUPS)

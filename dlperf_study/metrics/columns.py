@@ -1,4 +1,4 @@
-"""Every metric of the dataset by the name of its column: from the families of this folder, then from users' parts."""
+"""Every metric by its column: package first, then users' parts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -10,21 +10,15 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
 from dlperf_study.metrics.metric import DATASET_TABLES, QUALITY, RC, Dtype, Metric, Source, Summary, TableName
 
-__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "columns_of"]
+__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "list_columns"]
 
-#: The families, which are modules of this folder, in the order of their columns.
-FAMILIES = (
-    *("published", "parameters", "outcome", "throughput", "scaling", "comparison", "step_times", "steady_state"),
-    *("computation", "communication", "collectives", "pipeline_bubble", "exchange_reports", "utilisation", "tuning"),
-    *("process_resources", "energy", "gpu_state", "network", "ingested", "environment"),
-)
+FAMILIES = ["published", "parameters", "outcome", "throughput", "scaling", "comparison", "step_times", "steady_state"]
+FAMILIES += ["computation", "communication", "collectives", "pipeline_bubble", "exchange_reports", "utilisation"]
+FAMILIES += ["tuning", "process_resources", "energy", "gpu_state", "network", "ingested", "environment"]
 
 
 def columns_by_name(metrics: Iterable[tuple[str, Iterable[Metric]]]) -> dict[str, Metric]:
-    """Return the columns of metrics by name, in order; ``metrics``: those of each file, with its name.
-
-    Raises EvidenceError, with the names of both files, when two columns have one name.
-    """
+    """Return the columns by name; ``metrics``: by file."""
     columns: dict[str, Metric] = {}
     files: dict[str, str] = {}
     for file, declared in metrics:
@@ -40,10 +34,12 @@ _BUILT_IN = columns_by_name(_METRICS)
 
 
 class _Columns(Mapping[str, Metric]):
-    """The columns by name; users' parts are imported when a column of theirs, or all columns, are asked for."""
+    """The columns by name; users' parts are imported on demand."""
 
     def __getitem__(self, name: str) -> Metric:
-        return _BUILT_IN[name] if name in _BUILT_IN else _all_columns()[name]
+        if name in _BUILT_IN:
+            return _BUILT_IN[name]
+        return _all_columns()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(_all_columns())
@@ -52,7 +48,6 @@ class _Columns(Mapping[str, Metric]):
         return len(_all_columns())
 
 
-#: Every column by name, in the order of the tables; those of intervals are metrics too.
 COLUMNS: Mapping[str, Metric] = _Columns()
 #: Columns that are the product of two others, in the order in which they can be computed.
 PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch_per_device", "world_size")}
@@ -60,17 +55,17 @@ PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch
 
 @cached_by_parts
 def _all_columns() -> dict[str, Metric]:
-    return columns_by_name([*_METRICS, *_metrics_of_users()])
+    return columns_by_name([*_METRICS, *_load_user_metrics()])
 
 
 @cached_by_parts
-def _metrics_of_users() -> list[tuple[str, tuple[Metric, ...]]]:
-    """Return the metrics of each part of a user, with its file; raises EvidenceError for one that is no such part."""
+def _load_user_metrics() -> list[tuple[str, tuple[Metric, ...]]]:
+    """Return the metrics of each user's part, with its file."""
     parts = locations(__package__, "metric", EvidenceError).values()
-    return [(part.source, _metrics_of(part)) for part in parts if not part.is_built_in]
+    return [(part.source, _load_metrics(part)) for part in parts if not part.is_built_in]
 
 
-def _metrics_of(part: PartLocation) -> tuple[Metric, ...]:
+def _load_metrics(part: PartLocation) -> tuple[Metric, ...]:
     metrics = getattr(import_part(part, EvidenceError), "METRICS", ())
     if not metrics or not all(isinstance(metric, Metric) for metric in metrics):
         raise EvidenceError(f"{part.source}: it has no METRICS, a tuple of the metrics that it declares")
@@ -100,30 +95,33 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
 
 
 def names_of_users() -> tuple[str, ...]:
-    """Return the names of the metrics of users' parts that runs have."""
-    metrics = [metric for _, declared in _metrics_of_users() for metric in declared]
+    """Return the names of users' metrics that runs have."""
+    metrics = []
+    for _, declared in _load_user_metrics():
+        for metric in declared:
+            metrics.append(metric)
     return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
 
 
 @cached_by_parts
-def _columns_of() -> dict[TableName, tuple[Metric, ...]]:
+def _columns_by_table() -> dict[TableName, tuple[Metric, ...]]:
     return {table: tuple(filter(lambda column: table in column.tables, COLUMNS.values())) for table in TableName}
 
 
 @cached_by_parts
-def _with_value() -> dict[Source, list[Metric]]:
+def _computed_metrics() -> dict[Source, list[Metric]]:
     return {source: [m for m in COLUMNS.values() if m.value and m.source is source] for source in Source}
 
 
 @cached_by_parts
 def diagnosing_any_run() -> list[Metric]:
-    """Return the metrics that say what may be wrong in any run."""
+    """Return the metrics with diagnostics of any run."""
     return [metric for metric in COLUMNS.values() if metric.diagnose_any]
 
 
 @cached_by_parts
 def diagnosing_completed_run() -> list[Metric]:
-    """Return the metrics that say what may be wrong in a completed run."""
+    """Return the metrics with diagnostics of a completed run."""
     return [metric for metric in COLUMNS.values() if metric.diagnose]
 
 
@@ -133,30 +131,30 @@ def _pages() -> dict[str, tuple[str, ...]]:
 
 
 def column_named(name: str) -> Metric:
-    """Return a column by its name; one that is not declared is a setting of a user's program, as the user calls it."""
+    """Return a column; an undeclared one is a user's setting."""
     return COLUMNS.get(name) or Metric(name, name, f"{name}, a setting of the program", RC, dtype=Dtype.STRING)
 
 
-def columns_of(table: TableName) -> tuple[Metric, ...]:
+def list_columns(table: TableName) -> tuple[Metric, ...]:
     """Return the columns of a table, in order."""
-    return _columns_of()[table]
+    return _columns_by_table()[table]
 
 
-def values_of(source: Source, thing: Any) -> dict[str, Any]:
-    """Return the values of all metrics that are computed from such a thing, by name."""
-    return {metric.name: metric.value(thing) for metric in _with_value()[source] if metric.value}
+def compute_values(source: Source, thing: Any) -> dict[str, Any]:
+    """Return the values of all metrics of a source, by name."""
+    return {metric.name: metric.value(thing) for metric in _computed_metrics()[source] if metric.value}
 
 
 def names_from(source: Source) -> tuple[str, ...]:
-    """Return the names of the metrics of this package that are computed from such a thing."""
+    """Return the names of this package's metrics of a source."""
     return tuple(name for name, metric in _BUILT_IN.items() if metric.value and metric.source is source)
 
 
 def summarised(*summaries: Summary) -> dict[str, Metric]:
-    """Return the metrics of which the table of configurations has one of these summaries of runs, by name."""
+    """Return the metrics with one of these summaries, by name."""
     return {name: metric for name, metric in COLUMNS.items() if metric.summary in summaries}
 
 
-def pages_of(subject: str) -> tuple[str, ...]:
-    """Return the pages on which diagnostics about a subject are shown; every subject has one."""
+def list_pages(subject: str) -> tuple[str, ...]:
+    """Return the pages for diagnostics about a subject."""
     return _pages().get(subject, (QUALITY,))

@@ -1,4 +1,4 @@
-"""What the exchange of gradients takes in one run: the part of a step that is exposed, and the exchange alone."""
+"""Communication of one run: exposed in a step, and standalone."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,19 +9,10 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics import computation, exchange_gaps
+from dlperf_study.metrics import computation, exchange_gaps, metric
 from dlperf_study.metrics.collectives import BUS_FACTORS
-from dlperf_study.metrics.metric import (
-    COMMUNICATION,
-    RC,
-    Gap,
-    Metric,
-    Summary,
-    not_measured_by_program,
-    once_per_run,
-)
 from dlperf_study.metrics.process_resources import shared_cores
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
 from dlperf_study.records.lines import EXCHANGE
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
@@ -41,15 +32,15 @@ OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
 
 @dataclass(frozen=True)
 class ExchangeCost:
-    """What an exchange of any size costs: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
+    """Time of an all-reduce: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
 
     latency_seconds: float
     seconds_per_byte: float
 
 
-@once_per_run
+@metric.once_per_run
 def exposed_seconds(run: Run) -> float | None:
-    """Return step − computation − input per step; negative when the step was faster than these two."""
+    """Return step − computation − input per step; may be negative."""
     seconds_without_exchange, waiting = computation.computation_seconds(run), computation.input_seconds(run)
     if seconds_without_exchange is None:
         return None
@@ -61,24 +52,23 @@ def exposed_seconds(run: Run) -> float | None:
 
 
 def exposed_share(run: Run) -> float | None:
-    """Return which share of a step is exposed communication; None where that is not known."""
-    exposed = exposed_seconds(run)
-    return None if exposed is None else exposed * slowest_training(run).steps / makespan_seconds(run)
+    """Return exposed communication as a share of a step, or None."""
+    return step_share(run, exposed_seconds(run))
 
 
-@once_per_run
+@metric.once_per_run
 def exposed_error_seconds(run: Run) -> float:
-    """Return the standard error of step − computation − input within a run."""
+    """Return the standard error of exposed communication within a run."""
     return math.hypot(computation.mean_error(slowest_training(run).work_seconds), computation.computation_error(run))
 
 
-@once_per_run
+@metric.once_per_run
 def jitter_seconds(run: Run) -> float | None:
-    """Return how long a step waits because in each step a different rank is slow; part of what is exposed.
+    """Return how long a step waits for random stragglers; part of exposed.
 
     Mean over steps of the slowest rank − mean of the rank that is slowest on average, in computation without exchange;
-    by chance below 0. 0 where ranks don't wait for each other. None where they wait inside their computation, as with a
-    sharded classifier, and where computation was not measured.
+    by chance below 0. 0 if ranks don't wait for each other. None if they wait inside their computation, as with a
+    sharded classifier, and if computation was not measured.
     """
     if not computation.ranks_wait(run):
         return 0.0
@@ -92,9 +82,9 @@ def jitter_seconds(run: Run) -> float | None:
 
 
 def overlap(run: Run) -> float | None:
-    """Return 1 − exposed / pure communication, without the waiting for jitter, which no overlap hides.
+    """Return 1 − (exposed − jitter) / standalone communication.
 
-    Above 1 by chance. None where a part was not measured, jitter included, and where threads share cores.
+    Above 1 by chance. None if a part was not measured, and if threads share cores.
     """
     exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
     if exposed is None or exchange is None or jitter is None or shared_cores(run):
@@ -103,28 +93,24 @@ def overlap(run: Run) -> float | None:
 
 
 def unexplained_waiting_seconds(run: Run) -> float:
-    """Return how much longer a step waits than the exchange takes alone; 0 where either is unknown."""
+    """Return the exposed time beyond the standalone time; 0 if unknown."""
     exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
-    return 0.0 if exposed is None or exchange is None else max(0.0, exposed - exchange.mean_seconds)
+    if exposed is None or exchange is None:
+        return 0.0
+    return max(0.0, exposed - exchange.mean_seconds)
 
 
 def bus_bandwidth(run: Run) -> float | None:
-    """Return bytes/s on the links during an all-reduce of all gradients: bytes / t × 2(n−1)/n.
-
-    None for any other exchange and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
-    """
+    """Return the bus bandwidth of an all-reduce: bytes / t × 2(n−1)/n (nccl-tests)."""
     devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
     if computation.exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
         return None
     return exchange.bytes / exchange.mean_seconds * _bus_factor(devices)
 
 
-@once_per_run
+@metric.once_per_run
 def exchange_cost(run: Run) -> ExchangeCost | None:
-    """Return latency and seconds per byte, fitted to exchanges of several sizes; None below three sizes.
-
-    Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
-    """
+    """Return latency and seconds per byte, by least squares over sizes."""
     is_of_one_kind = run.ranks and computation.exchange_kind(run) != COLLECTIVES
     names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if is_of_one_kind else []
     windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
@@ -135,10 +121,7 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
 
 def link_bandwidth(run: Run) -> float | None:
-    """Return bytes/s on the links as the cost of an exchange grows with its size, its latency left out.
-
-    None where ``bus_bandwidth`` is, without that cost, and where noise makes larger exchanges faster.
-    """
+    """Return the bus bandwidth without latency, from the fitted cost."""
     cost = exchange_cost(run)
     if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
         return None
@@ -146,7 +129,7 @@ def link_bandwidth(run: Run) -> float | None:
 
 
 def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
-    """Return the weighted least-squares line through the mean times of exchanges; ``sizes`` in bytes."""
+    """Return the weighted least-squares line of time over bytes."""
     seconds = np.array([window.mean_seconds for window in windows])
     errors = np.array([computation.mean_error(window.step_seconds) for window in windows])
     weights = 1 / np.maximum(errors, LEAST_EXCHANGE_ERROR * seconds)
@@ -156,13 +139,15 @@ def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
 
 
 def exchange_seconds(run: Run) -> float | None:
-    """Return the seconds of an exchange alone, of the slowest rank; None if that was not measured."""
+    """Return the slowest rank's standalone communication time, or None."""
     exchange = run.slowest(EXCHANGE)
     return exchange.mean_seconds if exchange else None
 
 
 def _jitter_of_exchange(run: Run) -> float | None:
-    return None if computation.exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run)
+    if computation.exchange_kind(run) == NO_EXCHANGE:
+        return None
+    return jitter_seconds(run)
 
 
 def _exchange_latency(run: Run) -> float | None:
@@ -171,7 +156,7 @@ def _exchange_latency(run: Run) -> float | None:
 
 
 def negative_communication(run: Run) -> Iterator[Diagnostic]:
-    """The step was faster than its computation alone, by more than the spread of the steps explains."""
+    """A step is shorter than its computation, beyond its spread."""
     exposed = exposed_seconds(run)
     if exposed is not None and exposed < -computation.ERRORS * exposed_error_seconds(run):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
@@ -179,7 +164,7 @@ def negative_communication(run: Run) -> Iterator[Diagnostic]:
 
 
 def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The step waits longer for the exchange than it takes alone, or the overlap is not given, and why."""
+    """Exposed exceeds standalone communication, or the overlap is missing."""
     exposed, exchange, overlapped = exposed_seconds(run), run.slowest(EXCHANGE), overlap(run)
     if exposed is None or exchange is None:
         return
@@ -203,112 +188,116 @@ def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
 
 
-def nothing_to_exchange(gap: Gap) -> str:
-    """Return the reason of all that is missing where no run exchanges gradients."""
-    return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
+def nothing_to_exchange(gap: metric.Gap) -> str:
+    """Return the reason for values missing without communication."""
+    if set(gap.runs["exchange"]) == {NO_EXCHANGE}:
+        return "nothing to exchange"
+    return ""
 
 
 def _not_exchanged_in_run(row: Any) -> str:
-    return "nothing to exchange" if row.exchange == NO_EXCHANGE else computation.run_trained_alone(row)
+    if row.exchange == NO_EXCHANGE:
+        return "nothing to exchange"
+    return computation.run_trained_alone(row)
 
 
-_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, not_measured_by_program)
+_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program)
 _NO_EXCHANGE = (*_NOT_MEASURED, exchange_gaps.no_exchange_alone)
 _NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, exchange_gaps.other_exchange)
 METRICS = (
-    Metric(
+    metric.Metric(
         "exposed_seconds",
         "Exposed communication",
         "step − computation − input wait; below 0 where noise exceeds what is exposed",
-        RC,
+        metric.RC,
         unit="s",
         value=exposed_seconds,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         missing=(nothing_to_exchange, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=negative_communication,
     ),
-    Metric(
+    metric.Metric(
         "exposed_share",
         "Exposed share",
         "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
         "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
-        RC,
+        metric.RC,
         value=exposed_share,
-        summary=Summary.SHARE,
+        summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
         missing=(nothing_to_exchange, *computation.NO_PARTS),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION, PUBLISHED),
+        pages=(metric.COMMUNICATION, PUBLISHED),
     ),
-    Metric(
+    metric.Metric(
         "jitter_seconds",
         "Waiting for jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
         "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
         "don't wait for each other; of a configuration missing below 2 ms",
-        RC,
+        metric.RC,
         unit="s",
         value=_jitter_of_exchange,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
         missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "exchange_seconds",
         "Pure communication",
         "slowest rank's exchange-only window / exchanges",
-        RC,
+        metric.RC,
         unit="s",
         value=exchange_seconds,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=(nothing_to_exchange, computation.trained_alone),
         missing_of_run=_not_exchanged_in_run,
         part_of="step_seconds",
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=unmeasured_exchange,
     ),
-    Metric(
+    metric.Metric(
         "exchange_latency_seconds",
         "Exchange latency",
         "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
         "interval that begins with 0 is compatible with none",
-        RC,
+        metric.RC,
         unit="s",
         value=_exchange_latency,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(0.0, math.inf),
         missing=(*_NO_EXCHANGE, exchange_gaps.NO_COST),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "exchange_bandwidth",
         "Fitted bandwidth",
         "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
-        RC,
+        metric.RC,
         unit="bytes/s",
         value=link_bandwidth,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(*_NO_BUS_BANDWIDTH, exchange_gaps.no_bandwidth, exchange_gaps.NO_COST),
         part_of="bus_bandwidth",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "overlap",
         "Overlap",
         "1 − (exposed communication − waiting for jitter) / pure communication; at most 1, but for the "
         "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
         "frameworks",
-        RC,
+        metric.RC,
         value=overlap,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
@@ -316,23 +305,23 @@ METRICS = (
             nothing_to_exchange,
             computation.trained_alone,
             computation.divided_model,
-            not_measured_by_program,
+            metric.not_measured_by_program,
             "the exchange alone was not measured",
         ),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=doubtful_overlap,
     ),
-    Metric(
+    metric.Metric(
         "bus_bandwidth",
         "Bus bandwidth",
         "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
-        RC,
+        metric.RC,
         unit="bytes/s",
         value=bus_bandwidth,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(*_NO_BUS_BANDWIDTH, "the bytes of its all-reduce are not recorded"),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
 )

@@ -1,4 +1,4 @@
-"""How a configuration compares with its baseline or reference, and which part of a step explains the difference."""
+"""Comparison of configurations with baselines, and the parts that explain it."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -25,9 +25,7 @@ from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
 
 #: A value of the completed runs of each configuration in which it is known, by identity.
 Samples = Mapping[str, Sample]
-#: The throughputs of the completed runs, in samples/s.
 Throughputs = Samples
-#: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
 TOO_FEW_RUNS, BACKGROUND_LOAD = "too few runs", "background load"
@@ -42,10 +40,7 @@ PARTS = ("step_seconds", "broken_down_step_seconds", *NAMES_OF_PARTS)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of two rates; ``equal_within`` is the share within which they are equal, None if unknown.
-
-    ``rounds_missing``: how many more rounds an outcome needs.
-    """
+    """Outcome of a comparison; ``equal_within``: the equivalence margin, or None."""
 
     word: str | None
     equal_within: float | None
@@ -53,43 +48,40 @@ class Verdict:
 
 
 def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
-    """Return the logarithm of the throughput of a measured configuration / that of its baseline or reference.
-
-    Raises:
-        BaselineError: no run of the baseline or reference completed.
-
-    """
+    """Return the logarithm of throughput / baseline or reference throughput."""
     identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
     if denominator_identity not in throughputs:
         raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
     if identity == denominator_identity:
-        return of_itself(throughputs[identity].values.size)
+        return compare_with_itself(throughputs[identity].values.size)
     return log_ratio(throughputs[identity], throughputs[denominator_identity])
 
 
-def of_itself(runs: int) -> Estimate:
-    """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
+def compare_with_itself(runs: int) -> Estimate:
+    """Return the difference of a configuration from itself: zero."""
     if runs < MINIMUM_RUNS:
         return Estimate(0.0, None, runs - 1, runs, reason=NoInterval.FEW_VALUES)
     return Estimate(0.0, 0.0, runs - 1, runs)
 
 
 def widest_equality(plan: Plan) -> float:
-    """Return the widest range that is called equal: the precision that a study asks for, or 5 %."""
+    """Return the widest margin of equality: the target, or 5 %."""
     return plan.precision or WIDEST_EQUALITY
 
 
 def verdicts(
     log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY, disturbed: Collection[str] = ()
 ) -> dict[str, Verdict]:
-    """Return what may be said of several ratios that are judged together, by the name of each.
+    """Return the outcomes of several comparisons, corrected together, by name.
 
-    *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
-    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, all that are together (Bonferroni), or
-    *not distinguishable*. *Background load* where the ratio is of ``disturbed`` runs, and *too few runs* where the
-    number of comparisons needs more.
+    *Faster* or *slower* if the ratio differs from 1; with a probability of 95 % none of these is wrong. Else *equal*,
+    if the two are shown to differ by at most ``widest`` (Bonferroni), or *not distinguishable*. *Background load* if
+    the ratio is of ``disturbed`` runs, and *too few runs* if the number of comparisons needs more.
     """
-    tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
+    tested = {}
+    for name, estimate in log_ratios.items():
+        if name not in disturbed:
+            tested[name] = estimate
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
     comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
     fewest = rounds_needed(comparisons)
@@ -111,26 +103,22 @@ def verdicts(
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
-    """Return the seconds of completed runs by part of a step: PARTS, and by how much each exceeds each other.
-
-    ``rounds``: see ``samples_of``.
-    """
+    """Return seconds of completed runs by part, and differences of parts."""
     seconds = {part: runs[part] for part in PARTS}
     for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
         seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
-    return {part: samples_of(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
+    return {part: collect_samples(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
 
 
 def excess(part: str, shorter_part: str) -> str:
-    """Return the name under which ``step_samples`` has by how much one part of a step is longer than another."""
+    """Return the name of the difference of two parts in ``step_samples``."""
     return f"{part} - {shorter_part}"
 
 
 def differences(parts: Mapping[str, Samples], identity: str, reference_identity: str) -> dict[str, Estimate]:
-    """Return how much longer the runs of a configuration take than those of its reference, by part of a step.
+    """Return the extra seconds per step over the reference, by part.
 
-    In seconds per step; negative is faster. ``parts``: from ``step_samples``. Without a part that either side has not
-    measured.
+    Negative is faster. ``parts``: from ``step_samples``. Without a part that either side has not measured.
     """
     estimates: dict[str, Estimate] = {}
     for part, samples in parts.items():
@@ -139,16 +127,17 @@ def differences(parts: Mapping[str, Samples], identity: str, reference_identity:
     return estimates
 
 
-def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
-    """Return the round in which each run was measured, by the index of ``runs``; missing for one that was in none.
+def assign_rounds(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
+    """Return the round of each run by index; missing outside rounds."""
+    if plan.ingested_from:
+        return None
+    return runs["round"].astype("Float64").astype("float64")
 
-    None if the runs are independent: those of ingested logs.
-    """
-    return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
 
-
-def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1) -> dict[str, Sample]:
-    """Return the values of runs that are known, with their rounds, by the identity of their configuration.
+def collect_samples(
+    values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1
+) -> dict[str, Sample]:
+    """Return the known values and rounds of runs, by configuration.
 
     All by the index of the runs. Without ``rounds`` the runs are independent. ``looks``: see ``Estimate``.
     """
@@ -164,13 +153,12 @@ def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | Non
 
 
 def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: bool = False) -> str | None:
-    """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
+    """Return the part of a step that explains a verdict.
 
     A part explains the verdict if the interval of its difference excludes 0 in the direction of the verdict; it is the
     largest part if the intervals of its excesses over the others say so too. None without a verdict or without
-    intervals. ``parts``: the differences of all that ``step_samples`` has.
-    ``uneven``: a rank of either side computed much slower than the others. The slowest rank's computation is then
-    no property of what is compared, and can't explain it.
+    intervals. ``parts``: the differences of all that ``step_samples`` has. ``uneven``: a rank of either side computed
+    much slower than the others, so computation can't explain the verdict.
     """
     of_computation = parts.get(excess("computation_seconds", "exposed_seconds"))
     if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
@@ -182,14 +170,17 @@ def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: 
     direction = 1 if decided == SLOWER else -1
     explaining = [part for part in NAMES_OF_PARTS if _sign(parts[part]) == direction]
     for part in explaining:
-        excesses = [parts[excess(part, shorter_part)] for shorter_part in NAMES_OF_PARTS if shorter_part != part]
+        excesses = []
+        for shorter_part in NAMES_OF_PARTS:
+            if shorter_part != part:
+                excesses.append(parts[excess(part, shorter_part)])
         if all(_sign(difference) == direction for difference in excesses):
             return NAMES_OF_PARTS[part]
     return SEVERAL if len(explaining) > 1 else UNCLEAR
 
 
 def _sign(difference: Estimate) -> int:
-    """Return 1 or -1 where the interval of a difference is above or below 0, else 0."""
+    """Return the sign of a significant difference, else 0."""
     interval = difference.interval()
     if interval is None:
         return 0
@@ -197,10 +188,7 @@ def _sign(difference: Estimate) -> int:
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Yield an error for every configuration that has a different number of parameters than its reference.
-
-    Of a sharded classifier rank 0 has its own shard only, so nothing is compared.
-    """
+    """Yield an error for another number of parameters than the reference's."""
     is_sharded = (configurations["classifier"] == "sharded") & (configurations["world_size"] > 1)
     parameters = configurations[~is_sharded].set_index("identity")["parameters"].dropna().to_dict()
     compared = configurations[["identity", "reference_identity"]].dropna()
@@ -215,7 +203,7 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def denominator_metric(role: Denominator, rate: str, pages: tuple[str, ...] = ()) -> Metric:
-    """Return the metric of the rate of the baseline or reference; ``rate``: the column of it."""
+    """Return the metric of a baseline's or reference's rate; ``rate``: its column."""
     definition, unit = f"{rate} of the declared {role}", "samples/s"
     if rate == "token_throughput":
         definition, unit = f"{definition}, where ratios are of tokens/s", "tokens/s"
@@ -252,7 +240,7 @@ def ratio_metric(
 
 
 def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
-    """Return the metric of what may be said of a configuration and its baseline or reference."""
+    """Return the metric of the outcome of a comparison."""
     definition = (
         f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
         "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable. Too few "
@@ -263,7 +251,7 @@ def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
 
 
 def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
-    """Return the metric of how far a configuration may be from its baseline or reference at most."""
+    """Return the metric of the equivalence margin of a comparison."""
     definition = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
     return Metric(f"{name}_equal_within", f"{label}, equal within", definition, C)
 
@@ -275,7 +263,7 @@ def rounds_missing_metric(name: str, label: str) -> Metric:
 
 
 def _difference(part: str, label: str, meaning: str) -> Metric:
-    """Return the metric of how much longer a configuration takes than its reference."""
+    """Return the metric of the extra time over the reference."""
     return Metric(
         f"{part}_difference_seconds",
         f"{label}, difference",

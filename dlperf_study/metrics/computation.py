@@ -1,13 +1,12 @@
-"""Computation without exchange in one run, the wait for batches, and how evenly ranks compute.
+"""Computation, data-loading time and load balance of one run.
 
-Computation alone is measured in two halves, before and after training, so that a machine that drifts through a run
-slows both alike. Differences are never clipped: over runs, only signed ones have the right mean and interval.
+Computation is measured in two halves, before and after training, so that drift slows both alike. Differences are never
+clipped: over runs, only signed ones have the right mean and interval.
 
-The largest of several noisy values is too large: the rank that has it was lucky or unlucky too. So the slowest rank is
-chosen by one half, and its excess over the ranks is taken from the other half. Which half chooses changes from
-repetition to repetition, so that a rank that becomes slower during runs is in the mean over runs as it was in the
-middle of them. Both halves are compared by medians over steps, so that a rare stall chooses no rank. The parts of a
-step still add up, because the excess is added to the mean over all ranks and steps: the stalls are in that mean.
+The largest of several noisy values is biased. So the slowest rank is chosen by one half, and its excess over the ranks
+is taken from the other half. The choosing half alternates from repetition to repetition, so that a rank that becomes
+slower is counted on average. Both halves are compared by medians over steps, so that a rare stall chooses no rank. The
+excess is added to the mean over all ranks and steps, so the parts of a step add up.
 """
 
 import math
@@ -20,9 +19,10 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Gap, Metric, Summary
 from dlperf_study.metrics.statistics import MEDIAN_ERROR
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -43,10 +43,7 @@ STRAGGLER = 1.05
 
 @dataclass(frozen=True)
 class RankComputation:
-    """The mean computation step of a rank in seconds, without the wait for its batch, and its standard error.
-
-    ``half_error``: the standard error of the median of the less certain of its halves.
-    """
+    """Mean computation per step of a rank, and its standard error."""
 
     mean: float
     error: float
@@ -59,21 +56,21 @@ def exchange_kind(run: Run) -> str:
 
 
 def ranks_wait(run: Run) -> bool:
-    """Return whether ranks wait for each other in every step; one rank without a server has none to wait for."""
+    """Return whether ranks wait for each other in every step."""
     return exchange_kind(run) not in (NO_EXCHANGE, PUSH_PULL)
 
 
 def computation_windows(log: RankLog, exchange: str) -> list[Window]:
-    """Return the windows of a rank without exchange; where nothing is exchanged that is the training window."""
+    """Return a rank's compute-only windows; without communication, its training window."""
     names = (TRAINING,) if exchange == NO_EXCHANGE else (COMPUTATION_BEFORE, COMPUTATION_AFTER)
     return [log.windows[name] for name in names if name in log.windows]
 
 
-@once_per_run
+@metric.once_per_run
 def rank_computations(run: Run) -> tuple[RankComputation, ...]:
-    """Return the computation of each rank, in order of rank; none where it was not measured.
+    """Return the computation of each rank; empty if not measured.
 
-    The mean of the means of both halves. Its error is that of the steps, but at least what the halves differ by.
+    The mean of the means of both halves. Its error is that of the steps, but at least the difference of the halves.
     """
     computations = []
     for log in run.ranks:
@@ -88,63 +85,59 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     return tuple(computations)
 
 
-def halves_of(series: Floats) -> tuple[Floats, Floats]:
-    """Return the first and the second half of a series of steps; both are the series if it has one step."""
+def split_halves(series: Floats) -> tuple[Floats, Floats]:
+    """Return both halves of a series; of one step, the series twice."""
     middle = series.size // 2
-    return (series[:middle], series[middle:]) if middle else (series, series)
+    if middle:
+        return series[:middle], series[middle:]
+    return series, series
 
 
 def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list[tuple[Floats, Floats]]:
-    """Return the steps of each rank without exchange in both halves; the halves of the only window where it has one.
-
-    ``seconds``: the series of a window. Empty where a rank did not measure it.
-    """
+    """Return the compute-only steps of each rank in two halves."""
     halves = []
     for log in run.ranks:
         match computation_windows(log, exchange_kind(run)):
             case [before, after]:
                 halves.append((seconds(before), seconds(after)))
             case [window]:
-                halves.append(halves_of(seconds(window)))
+                halves.append(split_halves(seconds(window)))
             case _:
                 return []
     return halves
 
 
-@once_per_run
+@metric.once_per_run
 def half_computations(run: Run) -> Floats | None:
-    """Return the median computation step of each rank in both halves, in seconds; None where it was not measured.
-
-    Shape [halves, ranks].
-    """
+    """Return the median computation per step [halves, ranks], or None."""
     halves = halves_of_computation(run, lambda window: window.work_seconds)
     return half_medians(halves) if halves else None
 
 
 def half_means(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
-    """Return the means of series of steps that are each in two halves; shape [halves, ranks]."""
+    """Return means of halved series of steps; shape [halves, ranks]."""
     return np.array([[first.mean(), second.mean()] for first, second in halves]).T
 
 
 def half_medians(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
-    """Return the medians of series of steps that are each in two halves; shape [halves, ranks]."""
+    """Return medians of halved series of steps; shape [halves, ranks]."""
     return np.array([[np.median(first), np.median(second)] for first, second in halves]).T
 
 
 def excess_of_slowest(halves: Floats, run: Run) -> float:
-    """Return by how much the slowest rank exceeds the mean of all ranks, without the luck of chance.
+    """Return the slowest rank's excess over the mean, without selection bias.
 
-    ``halves`` [halves, ranks]: a value of each rank in both. One half chooses the rank, the other has its excess.
+    ``halves`` [halves, ranks]: one half chooses the rank, the other has its excess.
     """
     choosing, judging = halves if run.repetition % 2 else halves[::-1]
     return float(judging[choosing.argmax()] - judging.mean())
 
 
 def mean_error(step_seconds: Floats) -> float:
-    """Return the standard error of the mean of successive steps, which resemble their neighbours; 0 for one step.
+    """Return the standard error of a mean of autocorrelated steps.
 
-    As of a first-order autoregressive process; the correlation of neighbours is corrected for few steps (Kendall,
-    "Note on bias in the estimation of autocorrelation", 1954).
+    First-order autoregressive process; the correlation is corrected for few steps (Kendall, "Note on bias in the
+    estimation of autocorrelation", 1954).
     """
     count, centred = step_seconds.size, step_seconds - step_seconds.mean()
     squares = float(centred @ centred)
@@ -155,23 +148,22 @@ def mean_error(step_seconds: Floats) -> float:
     return math.sqrt(squares / (count - 1) / count * (1 + corrected) / (1 - corrected))
 
 
-@once_per_run
+@metric.once_per_run
 def computation_seconds(run: Run) -> float | None:
-    """Return seconds per step without exchange and input, of the slowest rank, or None if that was not measured."""
+    """Return the slowest rank's computation per step, or None."""
     halves = half_computations(run)
-    return None if halves is None else _mean_computation(run) + excess_of_slowest(halves, run)
+    if halves is None:
+        return None
+    return _mean_computation(run) + excess_of_slowest(halves, run)
 
 
 def _mean_computation(run: Run) -> float:
     return float(np.mean([computation.mean for computation in rank_computations(run)]))
 
 
-@once_per_run
+@metric.once_per_run
 def computation_error(run: Run) -> float:
-    """Return the standard error of ``computation_seconds`` within a run: that of the least certain rank; 0 without it.
-
-    By how much a rank exceeds the others is measured in one half.
-    """
+    """Return the standard error of ``computation_seconds`` within a run."""
     computations = rank_computations(run)
     errors = [computation.error for computation in computations]
     if len(computations) > 1:
@@ -179,19 +171,18 @@ def computation_error(run: Run) -> float:
     return max(errors, default=0.0)
 
 
-@once_per_run
+@metric.once_per_run
 def input_seconds(run: Run) -> float | None:
-    """Return by how many seconds waiting for batches lengthens a step, or None if the waits were not measured.
+    """Return how long waiting for batches lengthens a step, or None.
 
-    Largest computation + input wait of a rank − largest computation. What a rank waits for its batch while a slower one
-    computes lengthens no step. Where a user's program did not measure its computation: the largest input wait of a
-    rank, which is what the former is for ranks that compute alike, and never less than it. Waits come in bursts, so
-    theirs are means.
+    Largest computation + input wait of a rank − largest computation. A wait during a slower rank's computation
+    lengthens no step. If a user's program did not measure its computation: the largest input wait of a rank. Waits come
+    in bursts, so their means are used.
     """
     computation, waits = half_computations(run), [log.windows[TRAINING].input_seconds for log in run.ranks]
     if not has_input(run) or (computation is None and not run.ranks[0].is_of_program):
         return None
-    half_waits = half_means(map(halves_of, waits))
+    half_waits = half_means(map(split_halves, waits))
     mean_wait = float(np.mean([wait.mean() for wait in waits]))
     if computation is None:
         return mean_wait + excess_of_slowest(half_waits, run)
@@ -199,27 +190,25 @@ def input_seconds(run: Run) -> float | None:
 
 
 def input_share(run: Run) -> float | None:
-    """Return which share of a step waits for batches; None where that was not measured."""
-    waiting = input_seconds(run)
-    return None if waiting is None else waiting * slowest_training(run).steps / makespan_seconds(run)
+    """Return the data-loading stall as a share of a step, or None."""
+    return step_share(run, input_seconds(run))
 
 
 def has_input(run: Run) -> bool:
-    """Return whether the wait for batches was measured; of a user's program it is if the program uses ``input``."""
+    """Return whether the wait for batches was measured."""
     return all(not log.is_of_program or log.windows[TRAINING].has_input for log in run.ranks)
 
 
 def input_rate(run: Run) -> float | None:
-    """Return the samples/s that the data source delivers to all ranks while nothing trains; None if not measured."""
+    """Return samples/s of the input pipeline without training, or None."""
     window = run.slowest(INPUT)
-    return run.configuration.global_batch / window.mean_seconds if window else None
+    if window:
+        return run.configuration.global_batch / window.mean_seconds
+    return None
 
 
 def rank_waiting_seconds(run: Run) -> float:
-    """Return how long the fastest rank waits for the slowest in a step, by their computation times.
-
-    0 if ranks don't wait for each other: with one rank, and with an asynchronous server.
-    """
+    """Return how long the fastest rank waits for the slowest."""
     halves = half_computations(run)
     if halves is None or not ranks_wait(run):
         return 0.0
@@ -227,13 +216,15 @@ def rank_waiting_seconds(run: Run) -> float:
 
 
 def load_balance(run: Run) -> float | None:
-    """Return mean / slowest rank's computation time (POP Centre of Excellence); 1 is even, above 1 is chance."""
+    """Return mean / slowest computation (POP Centre of Excellence); 1 is even."""
     slowest = computation_seconds(run)
-    return None if slowest is None else _mean_computation(run) / slowest
+    if slowest is None:
+        return None
+    return _mean_computation(run) / slowest
 
 
 def stragglers(run: Run) -> Iterator[Diagnostic]:
-    """A rank computes slower than the others by more than chance, and they wait for it in every step."""
+    """A rank computes significantly slower, and the others wait for it."""
     computations = rank_computations(run)
     seconds = np.array([computation.mean for computation in computations])
     errors = np.array([computation.error for computation in computations])
@@ -263,24 +254,23 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
 
 
 def broken_down_step_seconds(run: Run) -> float | None:
-    """Return the seconds of a step of which the parts were to be measured; None of a run that trained alone.
-
-    Where nothing is exchanged, a run that trains alone has them too.
-    """
+    """Return the step time of runs with a breakdown."""
     if not run.configuration.is_broken_down(run.repetition) and computation_seconds(run) is None:
         return None
     return makespan_seconds(run) / slowest_training(run).steps
 
 
 def trained_alone(gap: Gap) -> str:
-    """Return why no run of a configuration has a part of a step: so far they were to train alone; empty otherwise."""
+    """Return why no run has a breakdown: all train alone; else empty."""
     first = gap.runs["breakdown_from"].fillna(1)
     is_alone = (gap.runs["repetition"] < first).all()
-    return f"measured from run {first.max()} on (breakdown_from), and none of those has completed" if is_alone else ""
+    if is_alone:
+        return f"measured from run {first.max()} on (breakdown_from), and none of those has completed"
+    return ""
 
 
 def divided_model(gap: Gap) -> str:
-    """Return why a configuration whose ranks divide its model has no step without exchange; empty otherwise."""
+    """Return why a sharded model has no compute-only steps; else empty."""
     if not (gap.runs["world_size"] > 1).all():
         return ""
     if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
@@ -288,30 +278,33 @@ def divided_model(gap: Gap) -> str:
     if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
         return "its layers are divided: no step can be done without sending activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
-    return "its parameters are divided: no step can be done without gathering them" if is_sharded else ""
+    if is_sharded:
+        return "its parameters are divided: no step can be done without gathering them"
+    return ""
 
 
 def run_trained_alone(row: Any) -> str:
-    """Return why a run has no part of a step that other runs of its configuration have; empty if it was to have it."""
+    """Return why a run has no breakdown; empty if it was planned."""
     first = row.breakdown_from
     is_alone = pd.notna(first) and row.repetition < first
-    return f"this run trained alone: measured from run {first} on" if is_alone else ""
+    if is_alone:
+        return f"this run trained alone: measured from run {first} on"
+    return ""
 
 
 def computation_obstacle(gap: Gap) -> str:
-    """Return why no run measured its computation without exchange, as its diagnostics say if they do."""
+    """Return why no run measured its computation."""
     return "; ".join(dict.fromkeys(gap.messages("computation_seconds"))) or NO_COMPUTATION
 
 
 NO_COMPUTATION = "computation without exchange was not measured"
-#: Why a configuration has no parts of a step.
-NO_PARTS = (trained_alone, divided_model, not_measured_by_program, computation_obstacle)
+NO_PARTS = (trained_alone, divided_model, metric.not_measured_by_program, computation_obstacle)
 METRICS = (
     Metric(
         "broken_down_step_seconds",
         "Step in parts",
         "step of the runs that measured its parts, which add up to it",
-        RC,
+        metric.RC,
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
@@ -325,14 +318,14 @@ METRICS = (
         "step without exchange and input wait of the slowest rank: mean over ranks, before and after training, + "
         "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
         "without input wait where nothing is exchanged",
-        RC,
+        metric.RC,
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=unmeasured_computation,
     ),
     Metric(
@@ -341,7 +334,7 @@ METRICS = (
         "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
         "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
         "begins with 0 is compatible with none",
-        RC,
+        metric.RC,
         unit="s",
         value=input_seconds,
         summary=Summary.MEAN,
@@ -349,48 +342,48 @@ METRICS = (
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
     ),
     Metric(
         "input_share",
         "Input share",
         "mean over runs of input wait / step of the same run",
-        RC,
+        metric.RC,
         value=input_share,
         summary=Summary.SHARE,
         limits=(0.0, 1.0),
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "input_rate",
         "Input rate",
         "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time "
         "for a batch; missing where no step waits for batches",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=input_rate,
         summary=Summary.GEOMETRIC,
         missing=(
-            not_measured_by_program,
+            metric.not_measured_by_program,
             trained_alone,
             "no step waits for its batch, or the data source alone was not measured",
         ),
         missing_of_run=run_trained_alone,
         part_of="throughput",
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "load_balance",
         "Load balance",
         "mean over ranks / slowest rank's computation; 1 is even, above 1 by chance",
-        RC,
+        metric.RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=stragglers,
     ),
 )

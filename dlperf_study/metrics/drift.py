@@ -1,12 +1,8 @@
-"""What a machine does over time: from round to round of one measurement, and from date to date.
+"""Drift of a machine, between rounds and between measurement sessions.
 
-Every configuration is measured once a round, so the mean of a round over configurations, each relative to its own
-mean, holds no difference between configurations. Its interval is that of a mean over configurations, whose spread in
-one round is their own noise.
-
-Two measurements of a study are two blocks of runs. What changed between them, known or not, is in their ratio, and the
-runs of the two tell nothing about it: a machine that nobody touched is not equally fast on two days. Only several
-earlier measurements tell how much a configuration differs from date to date.
+Every configuration is measured once a round, so the mean of a round over configurations, each relative to its own mean,
+holds no difference between configurations. Two sessions are two blocks of runs: the ratio holds every change between
+them, and only several earlier sessions tell how much a configuration differs from session to session.
 """
 
 import math
@@ -25,10 +21,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class RoundEffect:
-    """The logarithm of the rates of a round, relative to the mean of all rounds.
-
-    ``begun``: when its first run began.
-    """
+    """Logarithm of the rates of a round, relative to all rounds."""
 
     round: int
     configurations: int
@@ -37,18 +30,20 @@ class RoundEffect:
 
     @property
     def percent_change(self) -> Bounded:
-        """By how many per cent the rates of the round differ from the mean of all rounds."""
+        """Change of the rates in per cent of the mean."""
         interval = self.log_rate.factor_interval()
-        change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1)) if interval else None
+        change = None
+        if interval:
+            change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1))
         return bounded(100 * (self.log_rate.factor - 1), change)
 
 
 def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return ``begun``, ``round`` and ``relative`` of runs: the rate / geometric mean of its configuration, minus 1.
+    """Return ``begun``, ``round`` and ``relative`` rate − 1 of runs.
 
-    The mean is over the rounds that ``round_effects`` compares, or over all runs of a configuration that missed one.
-    Runs whose configuration has no other run are left out; the mean would be themselves. In the order of ``begun``.
-    ``rate``: the column of it.
+    Relative to the geometric mean of the configuration, over the rounds that ``round_effects`` compares, or over all
+    runs of a configuration that missed one. Single runs are left out. In the order of ``begun``. ``rate``: the column
+    of it.
     """
     log_rates = np.log(completed[rate].astype("float64"))
     by_configuration = log_rates.groupby(completed["identity"])
@@ -63,11 +58,8 @@ def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
 
 
 def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
-    """Return the effect of each round on the ``rate`` of those configurations that were measured in all of them.
-
-    None with fewer than two rounds.
-    """
-    in_rounds = _of_rounds(completed, rate)
+    """Return the effect of each round on complete configurations' ``rate``."""
+    in_rounds = _select_round_runs(completed, rate)
     log_rates = _log_rates_of_rounds(completed, rate)
     if log_rates.empty:
         return []
@@ -75,25 +67,24 @@ def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
     begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
     effects = []
     for name in deviations:
-        estimate = Estimate.of(deviations[name].to_numpy())
+        estimate = Estimate.from_values(deviations[name].to_numpy())
         effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate))
     return effects
 
 
-def _of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return the runs that have a round, a rate and a time at which they began."""
+def _select_round_runs(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
+    """Return the runs with a round, a rate and a start."""
     return completed.dropna(subset=["round", rate, "started"])
 
 
 def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return the logarithms of rates: a row for each configuration that has all rounds, a column for each round.
-
-    Empty with fewer than two rounds.
-    """
-    rates = _of_rounds(completed, rate).pivot_table(index="identity", columns="round", values=rate)
+    """Return logarithms of rates: complete configurations by rounds."""
+    rates = _select_round_runs(completed, rate).pivot_table(index="identity", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
-    return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]
+    if log_rates.shape[1] > 1:
+        return log_rates
+    return log_rates.iloc[:0]
 
 
 #: With fewer earlier sessions the variation between sessions is not known well enough.
@@ -102,12 +93,11 @@ MINIMUM_DATES = 5
 
 @dataclass(frozen=True)
 class DateChange:
-    """How a rate or ratio of the latest date differs from those of earlier dates; all estimates are of logarithms.
+    """Change of a rate or ratio at the latest session, as logarithms.
 
-    ``log_ratio``: the latest / that of the date before. Its interval is Welch's, of the runs of both dates: it holds
-    what differs from run to run on one date, and nothing that differs from date to date. ``departure``: the latest /
-    the mean of all earlier dates, with the interval of one further date; None with fewer than MINIMUM_DATES of them.
-    Only it supports a verdict.
+    ``log_ratio``: the latest / the session before. Its Welch interval is of the runs of both sessions. ``departure``:
+    the latest / the mean of all earlier sessions, with the interval of one further session; None with fewer than
+    MINIMUM_DATES. Only ``departure`` supports a verdict.
     """
 
     log_ratio: Estimate
@@ -115,13 +105,11 @@ class DateChange:
 
 
 def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate]) -> DateChange:
-    """Return how the logarithm of a rate or ratio differs from those of earlier dates; every comparison of dates is it.
+    """Return the change of a logarithm against earlier sessions.
 
-    ``before``: that of the date with which the latest is compared. ``earlier``: those of all earlier dates.
-    A date is one value. The error of a departure is max(s, e) · √(1 + 1/k), with k − 1 degrees of freedom: that of one
-    further date from the normal distribution of the k earlier ones, whose standard deviation is s. So its interval
-    holds what differs from date to date as well as from run to run. e: the standard error of the latest date, which
-    counts if its runs differ more than dates do.
+    ``before``: of the session to compare with. ``earlier``: of all earlier sessions. A session is one value. The error
+    of a departure is max(s, e) · √(1 + 1/k), with k − 1 degrees of freedom: s is the standard deviation of the k
+    earlier sessions, e the standard error of the latest one, which counts if its runs differ more than sessions do.
     """
     log_ratio = latest.minus(before)
     if len(earlier) < MINIMUM_DATES:
@@ -137,7 +125,7 @@ def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate])
 def date_changes(
     before: Mapping[str, Estimate], latest: Mapping[str, Estimate], earlier: Sequence[Mapping[str, Estimate]]
 ) -> dict[str, DateChange]:
-    """Return how each rate or ratio that both dates have changed, by identity; ``earlier``: of all earlier dates."""
+    """Return the change of each rate or ratio by identity."""
     changes = {}
     for identity in before:
         if identity in latest:

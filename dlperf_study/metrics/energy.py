@@ -1,4 +1,4 @@
-"""The energy and the power of a run, from the telemetry of its nodes, cut to the training window of their ranks."""
+"""Energy and power of a run, from telemetry in the training window."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from statistics import fmean
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Gap, Metric, R, Summary, once_per_run, only_in_tokens
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.lines import TRAINING, GpuFacts, GpuSample, NodeSample
 from dlperf_study.records.rank_log import NANO
@@ -22,7 +23,7 @@ LOWERED_LIMIT = 0.99
 
 @dataclass(frozen=True)
 class NodeWindow:
-    """The samples of one node while its ranks were in their training window, in order of time."""
+    """Samples of one node in the training window, in order."""
 
     telemetry: NodeTelemetry
     samples: tuple[NodeSample, ...]
@@ -32,15 +33,15 @@ class NodeWindow:
         """The time from the first sample to the last."""
         return (self.samples[-1]["clock_ns"] - self.samples[0]["clock_ns"]) * NANO
 
-    def of_gpus(self) -> Iterator[tuple[str, list[GpuSample]]]:
+    def group_by_gpu(self) -> Iterator[tuple[str, list[GpuSample]]]:
         """Yield the UUID and the samples of each GPU."""
         for index, facts in enumerate(self.telemetry.facts["gpus"]):
             yield facts["uuid"], [sample["gpus"][index] for sample in self.samples]
 
 
-@once_per_run
+@metric.once_per_run
 def training_windows(run: Run) -> tuple[NodeWindow, ...]:
-    """Return the samples of the training window, by node; none if a node with ranks has no telemetry."""
+    """Return samples by node; none if a node has no telemetry."""
     telemetry = {node.node: node for node in run.telemetry}
     begins: dict[int, list[int]] = {}
     ends: dict[int, list[float]] = {}
@@ -58,36 +59,45 @@ def training_windows(run: Run) -> tuple[NodeWindow, ...]:
 
 
 def fewest_samples(run: Run) -> int | None:
-    """Return the samples of the training window, of the node with fewest; None without telemetry."""
+    """Return the fewest samples of any node; None without telemetry."""
     return min((len(window.samples) for window in training_windows(run)), default=None)
 
 
-@once_per_run
+@metric.once_per_run
 def mean_power(run: Run) -> float | None:
-    """Return the watts of all devices of a completed run; None with an obstacle."""
-    return None if energy_obstacle(run) else sum(map(node_watts, training_windows(run)))
+    """Return the watts of all devices of a run, or None."""
+    if energy_obstacle(run):
+        return None
+    return sum(map(node_watts, training_windows(run)))
 
 
 def energy_per_sample(run: Run) -> float | None:
     """Return the joules of a sample: power / throughput."""
     watts = mean_power(run)
     samples = throughput(run)
-    return watts / samples if watts is not None and samples else None
+    if watts is not None and samples:
+        return watts / samples
+    return None
 
 
 def sampling_seconds(run: Run) -> float | None:
     """Return the mean time that a sample took, over all nodes."""
-    seconds = [sample["sampling_seconds"] for node in run.telemetry for sample in node.samples]
+    seconds = []
+    for node in run.telemetry:
+        for sample in node.samples:
+            seconds.append(sample["sampling_seconds"])
     return fmean(seconds) if seconds else None
 
 
-def energy_of(run: Run) -> str:
+def energy_coverage(run: Run) -> str:
     """Return what the energy counters of a run cover."""
-    return GPU_BOARDS if run.facts["cluster"]["device"] == "gpu" else CPU_PACKAGES
+    if run.facts["cluster"]["device"] == "gpu":
+        return GPU_BOARDS
+    return CPU_PACKAGES
 
 
 def energy_obstacle(run: Run) -> str:
-    """Return why the energy of a completed run is not reported; empty if it is."""
+    """Return why a run has no energy; else empty."""
     windows = training_windows(run)
     if not windows:
         return "its evidence has no telemetry of the training window"
@@ -101,14 +111,14 @@ def energy_obstacle(run: Run) -> str:
 
 
 def _counter_obstacle(run: Run, window: NodeWindow) -> str:
-    """Return why a node has no energy counter of what it trains on."""
+    """Return why a node has no energy counter of its devices."""
     obstacles = window.telemetry.facts["obstacles"]
-    if energy_of(run) == CPU_PACKAGES:
+    if energy_coverage(run) == CPU_PACKAGES:
         missing = [sample for sample in window.samples if not sample["cpu_energy_joules"]]
         return obstacles.get("cpu_energy", "a sample has no energy of the processors" if missing else "")
     if not window.telemetry.facts["gpus"]:
         return obstacles.get("gpus", "nvidia-smi lists none of its GPUs")
-    for uuid, samples in window.of_gpus():
+    for uuid, samples in window.group_by_gpu():
         if not all("energy_joules" in sample for sample in samples):
             reason = window.telemetry.not_reported.get(uuid, {}).get("energy_joules", "no reason is known")
             return f"{uuid} does not report its energy: {reason}"
@@ -116,9 +126,9 @@ def _counter_obstacle(run: Run, window: NodeWindow) -> str:
 
 
 def node_watts(window: NodeWindow) -> float:
-    """Return the mean power of what a node trains on, by its counters, from the first to the last sample."""
+    """Return the mean power of a node's devices, by their counters."""
     if window.telemetry.facts["gpus"]:
-        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.of_gpus())
+        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.group_by_gpu())
     else:
         first, last = window.samples[0]["cpu_energy_joules"], window.samples[-1]["cpu_energy_joules"]
         joules = sum(last.values()) - sum(first.values())
@@ -126,7 +136,7 @@ def node_watts(window: NodeWindow) -> float:
 
 
 def gpus_before(run: Run) -> Iterator[tuple[GpuFacts, GpuSample]]:
-    """Yield what each GPU of the run is, and its state before anything was started."""
+    """Yield each GPU and its state before the run."""
     for node in run.telemetry:
         yield from zip(node.facts["gpus"], node.before["gpus"], strict=True)
 
@@ -157,11 +167,11 @@ METRICS = (
         "Energy per sample",
         "mean power / throughput: of the GPU boards alone, or, of runs on CPUs, of the processor packages of "
         "all nodes with ranks, whoever else uses them; no fans, power supplies and, on GPUs, no host",
-        RC,
+        metric.RC,
         unit="J/sample",
         value=energy_per_sample,
         summary=Summary.POSITIVE_MEAN,
-        missing=(_no_energy, only_in_tokens),
+        missing=(_no_energy, metric.only_in_tokens),
     ),
     Metric(
         "mean_power",
@@ -169,27 +179,27 @@ METRICS = (
         "what the energy counters of all devices of the run added between the first and the last sample of the "
         "training window / the time between these; missing where one of them does not count or there are fewer "
         "than 3 samples",
-        RC,
+        metric.RC,
         unit="W",
         value=mean_power,
         summary=Summary.POSITIVE_MEAN,
         missing=(_no_energy,),
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose_any=lowered_power_limit,
     ),
     Metric(
         "energy_of",
         "Energy of",
         "what the energy counters cover: GPU boards or CPU packages",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
-        value=lambda run: None if mean_power(run) is None else energy_of(run),
+        value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
     Metric(
         "energy_obstacle",
         "Why no energy",
         "why the energy of the run is not reported",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: energy_obstacle(run) or None,
     ),
@@ -197,10 +207,10 @@ METRICS = (
         "telemetry_samples",
         "Samples",
         "samples of the training window, about one a second; of the node with fewest",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=fewest_samples,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         subject="telemetry",
         diagnose_any=unsampled_gpus,
     ),
@@ -208,7 +218,7 @@ METRICS = (
         "sampling_seconds",
         "Sampling",
         "time that the guard took for a sample, mean over all",
-        R,
+        metric.R,
         unit="s",
         value=sampling_seconds,
     ),

@@ -1,4 +1,4 @@
-"""The hardware and software of a run, as its record and its ranks name them."""
+"""Hardware and software of a run, from its records."""
 
 from collections.abc import Callable, Iterable, Iterator
 from statistics import geometric_mean
@@ -11,24 +11,23 @@ from dlperf_study.records.run import Run
 
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
-#: How a version of an installed package begins where a checkout has a commit.
 VERSION_PREFIX = "v"
 
 
-def hosts_of(run: Run) -> list[str]:
+def list_hosts(run: Run) -> list[str]:
     """Return the names of the hosts of the ranks, each once."""
     return sorted({str(log.facts["host"]) for log in run.ranks})
 
 
-def _of_cluster(name: str) -> Callable[[Run], Any]:
+def _read_cluster(name: str) -> Callable[[Run], Any]:
     return lambda run: run.facts["cluster"].get(name)
 
 
-def _of_hardware(name: str) -> Callable[[Run], Any]:
+def _read_hardware(name: str) -> Callable[[Run], Any]:
     return lambda run: run.facts["environment"]["hardware"].get(name)
 
 
-def _of_rank(name: str) -> Callable[[Run], Any]:
+def _read_rank(name: str) -> Callable[[Run], Any]:
     return lambda run: run.ranks[0].facts.get(name)
 
 
@@ -45,29 +44,36 @@ def _code_version(run: Run) -> str | None:
     return git.get("commit") or (f"{VERSION_PREFIX}{git['installed']}" if "installed" in git else None)
 
 
-def _of_program(name: str) -> Callable[[Run], Any]:
+def _read_program(name: str) -> Callable[[Run], Any]:
     return lambda run: dict(run.facts.get("program", {})).get(name) or None
 
 
 def _program_commit(run: Run) -> str | None:
-    commit = _of_program("commit")(run)
-    return f"{commit[:12]}, with changes" if commit and run.facts["program"]["dirty"] else commit and commit[:12]
+    commit = _read_program("commit")(run)
+    if not commit:
+        return None
+    if run.facts["program"]["dirty"]:
+        return f"{commit[:12]}, with changes"
+    return str(commit[:12])
 
 
 def _library_settings(run: Run) -> str:
     variables = run.facts["environment"]["variables"]
-    settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
+    settings = []
+    for name, value in variables.items():
+        if name not in _LOCALE_VARIABLES:
+            settings.append(f"{name}={value}")
     return "; ".join(settings) or "none"
 
 
 def _gpu_driver(run: Run) -> str | None:
-    """Return the versions of the driver that the nodes with GPUs report, each once; None where none does."""
+    """Return the distinct driver versions of nodes with GPUs, or None."""
     nodes = [node for node in run.facts["nodes"] if node.get("gpu_support")]
     return _each_once(node.get("hardware", {}).get("gpu_driver") for node in nodes)
 
 
 def _gpu_library(name: str) -> Callable[[Run], str | None]:
-    """Return the formula of the versions of a GPU library that the nodes report, each once; None where none does."""
+    """Return the formula of distinct GPU library versions, or None."""
     return lambda run: _each_once(node.get("gpu_support", {}).get(name) for node in run.facts["nodes"])
 
 
@@ -76,10 +82,7 @@ def _each_once(versions: Iterable[Any]) -> str | None:
 
 
 def machine_speed(run: Run) -> float | None:
-    """Return iterations/s of the calibration loop; None if a rank did not run it.
-
-    Geometric mean over ranks and over the loops before and after the training window.
-    """
+    """Return iterations/s of the calibration loop; None if incomplete."""
     speeds = []
     for log in run.ranks:
         calibration = log.end.get("calibration")
@@ -90,9 +93,9 @@ def machine_speed(run: Run) -> float | None:
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
-    """Trainers and servers share cores, so that adding devices adds no computing power."""
+    """Trainers and servers share cores, so devices add no computing power."""
     cores = run.facts["environment"]["hardware"].get("cores")
-    configuration, hosts = run.configuration, len(hosts_of(run))
+    configuration, hosts = run.configuration, len(list_hosts(run))
     trainers = configuration.world_size / hosts
     processes = trainers + configuration.servers / hosts
     if cores and processes > cores:
@@ -109,15 +112,15 @@ METRICS = (
         "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("exchange"),
+        value=_read_rank("exchange"),
         pages=(COMMUNICATION,),
     ),
-    recorded("device", "Device", "cpu or gpu", _of_cluster("device"), tables=RCP, same_within=STUDY),
+    recorded("device", "Device", "cpu or gpu", _read_cluster("device"), tables=RCP, same_within=STUDY),
     recorded(
         "device_name",
         "Device name",
         "name that the device reports",
-        _of_cluster("device_name"),
+        _read_cluster("device_name"),
         tables=RP,
         same_within=STUDY,
     ),
@@ -125,7 +128,7 @@ METRICS = (
         "link",
         "Link",
         "interconnect; for measured runs, from the cluster file",
-        _of_cluster("link"),
+        _read_cluster("link"),
         tables=RP,
         same_within=STUDY,
     ),
@@ -135,20 +138,20 @@ METRICS = (
         "names of the hosts of the ranks",
         R,
         dtype=Dtype.STRING,
-        value=lambda run: ", ".join(hosts_of(run)),
+        value=lambda run: ", ".join(list_hosts(run)),
     ),
     recorded(
-        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _of_cluster("launcher")
+        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _read_cluster("launcher")
     ),
     recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
-    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_of_rank("library")),
+    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_read_rank("library")),
     Metric(
         "library_version",
         "Library version",
         "its version",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("library_version"),
+        value=_read_rank("library_version"),
         same_within="framework",
     ),
     Metric(
@@ -157,7 +160,7 @@ METRICS = (
         "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("exchange_library"),
+        value=_read_rank("exchange_library"),
         same_within="framework",
     ),
     recorded(
@@ -181,12 +184,12 @@ METRICS = (
         _gpu_library("cudnn"),
         same_within="framework",
     ),
-    recorded("cpu_model", "CPU", "model of the processor", _of_hardware("cpu_model"), same_within=STUDY),
+    recorded("cpu_model", "CPU", "model of the processor", _read_hardware("cpu_model"), same_within=STUDY),
     recorded(
         "cpu_mhz",
         "CPU clock",
         "clock of the first core just before the run, as the kernel has it",
-        _of_hardware("cpu_mhz"),
+        _read_hardware("cpu_mhz"),
         unit="MHz",
         dtype=Dtype.FLOAT,
     ),
@@ -194,7 +197,7 @@ METRICS = (
         "cpu_cache_bytes",
         "CPU cache",
         "largest cache that the first core uses, alone or with others",
-        _of_hardware("cpu_cache_bytes"),
+        _read_hardware("cpu_cache_bytes"),
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
@@ -205,7 +208,7 @@ METRICS = (
         "logical cores the run could use on its host",
         R,
         dtype=Dtype.OPTIONAL_INTEGER,
-        value=_of_hardware("cores"),
+        value=_read_hardware("cores"),
         source=Source.RUN,
         pages=RATE_PAGES,
         diagnose=too_few_cores,
@@ -224,7 +227,7 @@ METRICS = (
         "memory_bytes",
         "Memory",
         "memory of the host",
-        _of_hardware("memory_bytes"),
+        _read_hardware("memory_bytes"),
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
@@ -249,10 +252,12 @@ METRICS = (
         "digest of the measuring code",
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),
-    recorded("program_command", "Command", "command of the user's program", _of_program("command")),
+    recorded("program_command", "Command", "command of the user's program", _read_program("command")),
     recorded("program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit),
-    recorded("program_remote", "Repository", "remote of that commit", _of_program("remote")),
-    recorded("steps_from", "Step times from", "the recorder, or the format of the program's log", _of_program("steps")),
+    recorded("program_remote", "Repository", "remote of that commit", _read_program("remote")),
+    recorded(
+        "steps_from", "Step times from", "the recorder, or the format of the program's log", _read_program("steps")
+    ),
     recorded(
         "git_commit",
         "Commit",

@@ -1,4 +1,4 @@
-"""Why numbers of an exchange, its jitter and its overlap are missing."""
+"""Why communication, jitter or overlap of a configuration is missing."""
 
 from dlperf_study.metrics.computation import NO_COMPUTATION
 from dlperf_study.metrics.metric import Gap
@@ -11,7 +11,7 @@ NOT_GIVEN = "not given: "
 
 
 def no_overlap(gap: Gap) -> str:
-    """Return why the overlap is missing although the exchange was measured, as the diagnostics of its runs say."""
+    """Return why the overlap is missing despite measured communication."""
     if not gap.has("exchange_seconds"):
         return ""
     for message in gap.messages("overlap"):
@@ -21,22 +21,28 @@ def no_overlap(gap: Gap) -> str:
 
 
 def no_jitter(gap: Gap) -> str:
-    """Return why the waiting for jitter is missing although the parts of a step were measured."""
-    return RANKS_WAIT if gap.row.classifier == "sharded" else ""
+    """Return why jitter is missing despite a breakdown."""
+    if gap.row.classifier == "sharded":
+        return RANKS_WAIT
+    return ""
 
 
 def is_small(gap: Gap) -> str:
-    """Return that the waiting for jitter is too small to be reported; empty if no run measured it."""
-    return "below 2 ms, so it is not reported" if gap.runs["jitter_seconds"].notna().any() else ""
+    """Return that jitter is too small to report; empty if unmeasured."""
+    if gap.runs["jitter_seconds"].notna().any():
+        return "below 2 ms, so it is not reported"
+    return ""
 
 
 def no_exchange_alone(gap: Gap) -> str:
-    """Return why no number of the exchange alone is known; empty where it was measured."""
-    return "" if gap.has("exchange_seconds") else "the exchange alone was not measured"
+    """Return why standalone communication is missing; else empty."""
+    if gap.has("exchange_seconds"):
+        return ""
+    return "the exchange alone was not measured"
 
 
 def no_bandwidth(gap: Gap) -> str:
-    """Return why there is no fitted bandwidth where a latency was fitted."""
+    """Return why a fitted latency has no bandwidth."""
     if not gap.has("exchange_latency_seconds") or not gap.has("bus_bandwidth"):
         return ""
     return "larger exchanges took no longer than smaller ones"
@@ -44,4 +50,6 @@ def no_bandwidth(gap: Gap) -> str:
 
 def other_exchange(gap: Gap) -> str:
     """Return that an exchange is no all-reduce; empty where it is."""
-    return "" if set(gap.runs["exchange"]) == {ALL_REDUCE} else "defined for an all-reduce only"
+    if set(gap.runs["exchange"]) == {ALL_REDUCE}:
+        return ""
+    return "defined for an all-reduce only"

@@ -1,9 +1,10 @@
-"""What NCCL reports of the exchange, in runs that are not counted."""
+"""NCCL's reports on communication, in runs that are not counted."""
 
 from collections.abc import Callable
 from typing import Any
 
-from dlperf_study.metrics.metric import COMMUNICATION, C, Dtype, Metric, Shown, Source
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Shown, Source
 from dlperf_study.records.nccl_report import NcclReport
 
 #: How many orders of ranks are named; the unnamed are counted.
@@ -35,7 +36,7 @@ def _reported(
 ) -> Metric:
     """Return the metric of what NCCL's report says."""
     return Metric(
-        *(name, label, definition, C),
+        *(name, label, definition, metric.C),
         dtype=dtype,
         value=value,
         source=Source.NCCL_REPORT,
@@ -52,7 +53,7 @@ METRICS = (
         "how NCCL connects ranks, with the number of pairs: P2P, one GPU to another; SHM, by the host's memory;"
         " NET, by a network card, with GDRDMA without the host's memory",
         _transports,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     _reported(
         "nccl_path",

@@ -1,4 +1,4 @@
-"""Memory, clocks, temperature and limits of the devices of a run, and who else used them, from its telemetry."""
+"""Memory, clocks, temperature and foreign processes of devices, from telemetry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
-from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Metric, R, Summary, if_complete, once_per_run
+from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.records.lines import GpuSample
 from dlperf_study.records.run import Run
 
@@ -30,42 +31,44 @@ BUSY_SHARE = 0.05
 MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
 
 
-@once_per_run
+@metric.once_per_run
 def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
-    """Return the training window of each node; none unless every node has a sample of it."""
-    return training_windows(run) if fewest_samples(run) else ()
+    """Return the training window of each node; none without all samples."""
+    if fewest_samples(run):
+        return training_windows(run)
+    return ()
 
 
-@once_per_run
-def samples_of_gpus(run: Run) -> list[list[GpuSample]]:
+@metric.once_per_run
+def list_gpu_samples(run: Run) -> list[list[GpuSample]]:
     """Return the samples of the training window of each GPU."""
-    return [samples for window in sampled_windows(run) for _, samples in window.of_gpus()]
+    return [samples for window in sampled_windows(run) for _, samples in window.group_by_gpu()]
 
 
 def peak_host_bytes(run: Run) -> int | None:
-    """Return the most memory of a host in use in the training window."""
+    """Return the peak memory of a host in the training window."""
     samples = (sample["memory_used_bytes"] for window in sampled_windows(run) for sample in window.samples)
     return max(samples, default=None)
 
 
 def _largest(name: str) -> Callable[[Run], int | None]:
-    """Return the formula of the largest value of all GPUs; None where one of them does not report it."""
-    return lambda run: max(_of_all_samples(run, name), default=None)
+    """Return the formula of the largest value of all GPUs, or None."""
+    return lambda run: max(_report_values(run, name), default=None)
 
 
 def _mean(name: str) -> Callable[[Run], float | None]:
-    """Return the formula of the mean over samples and GPUs; None where one of them does not report it."""
+    """Return the formula of the mean over samples and GPUs, or None."""
 
     def mean(run: Run) -> float | None:
-        values = _of_all_samples(run, name)
+        values = _report_values(run, name)
         return fmean(values) if values else None
 
     return mean
 
 
-def _of_all_samples(run: Run, name: str) -> list[Any]:
-    """Return what all samples of all GPUs report; nothing if one does not report it."""
-    return if_complete(sample.get(name) for sample in chain.from_iterable(samples_of_gpus(run)))
+def _report_values(run: Run, name: str) -> list[Any]:
+    """Return the values of all samples of all GPUs, if complete."""
+    return metric.if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
 
 
 #: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
@@ -73,8 +76,8 @@ Limits = Mapping[str, float]
 
 
 def clock_limits(samples: list[GpuSample]) -> Limits | None:
-    """Return the shares of the samples in which each limit of power or temperature held; None if not reported."""
-    reasons = np.array(if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
+    """Return the shares of samples with each limit, or None."""
+    reasons = np.array(metric.if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
     if not reasons.size:
         return None
     shares = {"": float(np.mean(reasons & sum(LIMITS) != 0))}
@@ -84,14 +87,14 @@ def clock_limits(samples: list[GpuSample]) -> Limits | None:
     return shares
 
 
-@once_per_run
+@metric.once_per_run
 def largest_limits(run: Run) -> Limits | None:
-    """Return the limits of the GPU whose clock was limited most; None if one does not report them."""
-    return max(if_complete(map(clock_limits, samples_of_gpus(run))), key=_any_limit, default=None)
+    """Return the limits of the most limited GPU, or None."""
+    return max(metric.if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
 
 
 def clock_limited_share(run: Run) -> float | None:
-    """Return the share of the samples in which the clock of that GPU was limited."""
+    """Return the share of samples with a limited clock."""
     limits = largest_limits(run)
     return _any_limit(limits) if limits else None
 
@@ -101,23 +104,29 @@ def _any_limit(limits: Limits) -> float:
 
 
 def limits_text(limits: Limits) -> str:
-    """Return what limited a clock, with the share of the samples: ``power cap 40 %``."""
+    """Return the limits of a clock with shares: ``power cap 40 %``."""
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in limits.items() if name)
 
 
 def foreign_processes(window: NodeWindow) -> set[int] | None:
-    """Return the processes on the GPUs of a node in the window that are not of the run; None if not known.
+    """Return the foreign processes on a node's GPUs, or None.
 
-    What was there before the run is foreign. Of what came later that is known only where the driver's ids are those of
-    the guard: where at least one process of the run was found among them.
+    Earlier processes are foreign. Later ones are known only if the driver's ids match the node agent's: at least one
+    process of the run was found among them.
     """
     foreign: set[int] = set()
     before = window.telemetry.before["gpus"]
-    for index, (_, samples) in enumerate(window.of_gpus()):
+    for index, (_, samples) in enumerate(window.group_by_gpu()):
         if not all("process_ids" in sample for sample in samples):
             return None
-        listed = {pid for sample in samples for pid in sample["process_ids"]}
-        of_run = {pid for sample in samples for pid in sample.get("run_process_ids", [])}
+        listed = set()
+        for sample in samples:
+            for pid in sample["process_ids"]:
+                listed.add(pid)
+        of_run = set()
+        for sample in samples:
+            for pid in sample.get("run_process_ids", []):
+                of_run.add(pid)
         were_there = listed & set(before[index].get("process_ids", []))
         if listed - were_there and not of_run:
             return were_there or None
@@ -126,9 +135,11 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 
 
 def number_of_foreign_processes(run: Run) -> int | None:
-    """Return how many processes that are not of the run used its GPUs; None if not known."""
-    foreign = if_complete(map(foreign_processes, sampled_windows(run)))
-    return sum(map(len, foreign)) if samples_of_gpus(run) and foreign else None
+    """Return the number of foreign processes on the GPUs, or None."""
+    foreign = metric.if_complete(map(foreign_processes, sampled_windows(run)))
+    if list_gpu_samples(run) and foreign:
+        return sum(map(len, foreign))
+    return None
 
 
 def used_before(run: Run) -> Iterator[Diagnostic]:
@@ -148,11 +159,13 @@ def busy_before(run: Run) -> Iterator[Diagnostic]:
 
 
 def _other_processes(pids: Sequence[int]) -> str:
-    return "1 other process" if len(pids) == 1 else f"{len(pids)} other processes"
+    if len(pids) == 1:
+        return "1 other process"
+    return f"{len(pids)} other processes"
 
 
 def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
-    """Processes that are not of the run used its GPUs in the training window."""
+    """Foreign processes used the GPUs in the training window."""
     foreign = sorted(chain.from_iterable(filter(None, map(foreign_processes, training_windows(run)))))
     if foreign:
         message = f"{_other_processes(foreign)} used its GPUs in the training window"
@@ -160,9 +173,9 @@ def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
 
 
 def limited_clocks(run: Run) -> Iterator[Diagnostic]:
-    """Power or temperature kept the clock of a GPU lower; a power cap alone is what many GPUs are made for."""
+    """Power or temperature limited the clock of a GPU."""
     for window in training_windows(run):
-        for uuid, samples in window.of_gpus():
+        for uuid, samples in window.group_by_gpu():
             limits = clock_limits(samples) or {}
             if limits_list := limits_text(limits):
                 severity = Severity.NOTE if set(limits) == {"", POWER_CAP} else Severity.WARNING
@@ -179,9 +192,9 @@ def limited_clocks(run: Run) -> Iterator[Diagnostic]:
 
 
 def low_clocks(run: Run) -> Iterator[Diagnostic]:
-    """A busy GPU computed far below its highest clock, and it reports no limit that would explain it."""
+    """A busy GPU ran far below its highest clock without a limit."""
     for window in training_windows(run):
-        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.of_gpus(), strict=True):
+        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.group_by_gpu(), strict=True):
             highest = facts.get("largest_sm_clock_mhz", 0)
             clocks = []
             for sample in samples:
@@ -201,7 +214,7 @@ METRICS = (
         "Peak of the GPU",
         "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
         "what libraries keep for later",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("memory_used_bytes"),
@@ -212,7 +225,7 @@ METRICS = (
         "peak_host_bytes",
         "Peak of the host",
         "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=peak_host_bytes,
@@ -223,7 +236,7 @@ METRICS = (
         "gpu_temperature",
         "Temperature",
         "highest of all GPUs and samples of the training window, by NVML",
-        RC,
+        metric.RC,
         unit="°C",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("temperature_celsius"),
@@ -235,31 +248,31 @@ METRICS = (
         "GPU busy",
         "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
         "window and over GPUs",
-        RC,
+        metric.RC,
         value=_mean("utilisation"),
         summary=Summary.MEAN,
         limits=(0.0, 1.0),
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose_any=busy_before,
     ),
     Metric(
         "sm_clock",
         "SM clock",
         "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
-        RC,
+        metric.RC,
         unit="MHz",
         value=_mean("sm_clock_mhz"),
         summary=Summary.POSITIVE_MEAN,
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=low_clocks,
     ),
     Metric(
         "memory_clock",
         "Memory clock",
         "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
-        RC,
+        metric.RC,
         unit="MHz",
         value=_mean("memory_clock_mhz"),
         summary=Summary.POSITIVE_MEAN,
@@ -270,19 +283,19 @@ METRICS = (
         "Clock limited",
         "share of the samples of the training window in which power or temperature kept the clock of a GPU "
         "lower, by NVML; of the GPU with most",
-        RC,
+        metric.RC,
         value=clock_limited_share,
         summary=Summary.MEAN,
         limits=(0.0, 1.0),
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=limited_clocks,
     ),
     Metric(
         "clock_limits",
         "Clock limits",
         "what kept it lower, with the share of the samples",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
@@ -291,10 +304,10 @@ METRICS = (
         "Foreign processes",
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
         "where process ids are ambiguous, as in a container",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=number_of_foreign_processes,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=foreign_processes_during,
         diagnose_any=used_before,
     ),

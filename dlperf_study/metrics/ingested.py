@@ -1,8 +1,7 @@
-"""What is read from the logs of other programs; ``dataset/ingestion`` computes all but the rate by the clock.
+"""Metrics of third-party logs, and the rate by the times of lines.
 
-That is samples / seconds between the times at which lines were printed, stalls included. A program may print a rate
-that leaves out validation, or one that takes it in; the times of its lines always take it in. They count only if they
-fit: between ordinary lines they must give the rate that was printed there.
+That rate is samples / seconds between the times at which lines were printed, stalls included. It counts only if it
+fits: between ordinary lines the times must give the printed rate.
 """
 
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, median
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.comparison import denominator_metric
-from dlperf_study.metrics.metric import RC, Dtype, Gap, Metric, R, Summary, only_in_tokens
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
 
@@ -26,10 +26,10 @@ MISFIT, PIECES = 0.1, 20
 
 @dataclass(frozen=True)
 class WallRate:
-    """Samples/s by the times of the lines, or ``obstacle``: why there is none.
+    """Samples/s by the times of lines, or ``obstacle``.
 
-    ``misfit``: the obstacle, where times and printed rates contradict each other. ``ordinary``: samples/s between
-    ordinary lines, where they do.
+    ``misfit``: the obstacle if times and printed rates contradict each other. ``ordinary``: samples/s between ordinary
+    lines.
     """
 
     rate: float
@@ -41,7 +41,7 @@ class WallRate:
 def wall_rate(
     steps: Integers, times: Floats, steady: SteadyPart, global_batch: int, epochs: Integers | None = None
 ) -> WallRate:
-    """Return the rate after the start-up by the times of lines, if enough have one and it is not too coarse.
+    """Return the rate after the start-up by the times of lines.
 
     Args:
         steps: the step of each line, increasing; shape (lines,)
@@ -49,7 +49,6 @@ def wall_rate(
         times: in seconds, of each line, NaN if it has none; shape (lines,)
         steady: the steady part of the rates of these lines
         global_batch: samples per step
-
     """
     lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
     if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
@@ -79,12 +78,14 @@ def _misfitting(misfit: str, ordinary: float = np.nan) -> WallRate:
 
 
 def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
-    """Return samples/s by the times of the lines of two steps; NaN where one has none, or they are too coarse.
+    """Return samples/s by the times of two lines; NaN if unknown.
 
-    The rule of DLPerf's extract_paddle_logs_time.py, which takes the first and the last step of its window.
-    ``steps``, ``times``: as of ``wall_rate``.
+    The rule of DLPerf's extract_paddle_logs_time.py, for the first and the last step of its window. ``steps``,
+    ``times``: as of ``wall_rate``.
     """
-    ends = [np.flatnonzero((steps == step) & np.isfinite(times)) for step in (first_step, last_step)]
+    ends = []
+    for step in (first_step, last_step):
+        ends.append(np.flatnonzero((steps == step) & np.isfinite(times)))
     if not all(lines.size for lines in ends):
         return np.nan
     [seconds] = _between(times[[ends[0][0], ends[1][0]]])
@@ -94,12 +95,14 @@ def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int
 
 
 def _resolution(seconds: Floats) -> float:
-    """Return the resolution of times, or of what is between them, in seconds: 1 where none has a fraction."""
-    return 1.0 if (np.round(seconds) == seconds).all() else 0.001
+    """Return the resolution of times in seconds: 1 without fractions."""
+    if (np.round(seconds) == seconds).all():
+        return 1.0
+    return 0.001
 
 
 def _between(times: Floats) -> Floats:
-    """Return the seconds from line to line; a jump back by nearly a day is midnight."""
+    """Return the seconds between lines, also across midnight."""
     seconds = np.diff(times)
     if times.max() < SECONDS_PER_DAY:
         seconds[seconds < -SECONDS_PER_DAY / 2] += SECONDS_PER_DAY
@@ -107,14 +110,13 @@ def _between(times: Floats) -> Floats:
 
 
 def _usual_rate(distances: Integers, seconds: Floats) -> float:
-    """Return steps per second, the median over pieces of a series, so that a few stalls between lines are no matter."""
+    """Return steps per second, the median over pieces of a series."""
     starts = np.unique(np.linspace(0, seconds.size, PIECES, endpoint=False).astype(np.int64))
     piece_seconds = np.add.reduceat(seconds, starts)
     with np.errstate(divide="ignore"):
         return median(np.add.reduceat(distances, starts) / piece_seconds)
 
 
-#: Why a number of DLPerf's window is missing.
 NO_EXTRACTOR = "DLPerf has no extractor for such logs, or one with a rule of its own"
 NO_TIMES_OF_WINDOW = "the lines of its first and last step have no times, or too coarse ones"
 NO_LINE = "no line of the log with samples/s is in DLPerf's window"
@@ -122,42 +124,48 @@ NO_LINE = "no line of the log with samples/s is in DLPerf's window"
 
 def no_fixed_window(gap: Gap) -> str:
     """Return why a configuration has no number of DLPerf's window."""
-    return NO_LINE if gap.runs["fixed_window"].notna().any() else NO_EXTRACTOR
+    if gap.runs["fixed_window"].notna().any():
+        return NO_LINE
+    return NO_EXTRACTOR
 
 
 def no_fixed_window_of_run(row: Any) -> str:
     """Return why a run has no number of DLPerf's window."""
-    return NO_LINE if isinstance(row.fixed_window, str) else NO_EXTRACTOR
+    if isinstance(row.fixed_window, str):
+        return NO_LINE
+    return NO_EXTRACTOR
 
 
 def no_wall_rate_of_run(row: Any) -> str:
-    """Return why a run has no rate by the times of its lines; empty where that is not known."""
-    return row.wall_obstacle if isinstance(row.wall_obstacle, str) else ""
+    """Return why a run has no rate by times; else empty."""
+    if isinstance(row.wall_obstacle, str):
+        return row.wall_obstacle
+    return ""
 
 
 METRICS = (
-    Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=Dtype.STRING),
+    Metric("log_format", "Format", "of ingested logs: the format they are in", metric.R, dtype=Dtype.STRING),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
     Metric(
         "printed_rate",
         "Printed as",
         "of ingested logs: unit and scope of the number that is read",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "merge_rule",
         "Merged by",
         "of ingested logs: how what ranks printed became the job's rate",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "printed_lines",
         "Printed",
         "of ingested logs: number of rates of the whole job",
-        R,
+        metric.R,
         unit="lines",
         dtype=Dtype.OPTIONAL_INTEGER,
     ),
@@ -165,7 +173,7 @@ METRICS = (
         "steady_lines",
         "Steady",
         "of ingested logs: how many of these rates count",
-        R,
+        metric.R,
         unit="lines",
         dtype=Dtype.OPTIONAL_INTEGER,
         explained_by="steady_window",
@@ -174,7 +182,7 @@ METRICS = (
         "steady_window",
         "Left out",
         "of ingested logs: which of these rates do not count, and why",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
@@ -183,7 +191,7 @@ METRICS = (
         "of ingested logs, without slow and fast lines: flat; warm-up, the last level of the rate is the fastest; "
         "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
         "lines to tell",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         explained_by="rate_levels",
     ),
@@ -192,7 +200,7 @@ METRICS = (
         "Rate levels",
         "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
         "its steps",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
@@ -200,33 +208,33 @@ METRICS = (
         "Throughput by the clock",
         "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last "
         "line, stalls included; missing if the times are too coarse or don't fit the printed rates",
-        R,
+        metric.R,
         unit="samples/s",
-        missing=(only_in_tokens,),
+        missing=(metric.only_in_tokens,),
         missing_of_run=no_wall_rate_of_run,
     ),
     Metric(
         "wall_obstacle",
         "No throughput by the clock because",
         "of ingested logs: why the times of lines give no rate; empty where they do",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "fixed_window",
         "Fixed window",
         "of ingested logs: the steps that DLPerf took of such logs",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "fixed_window_throughput",
         "Throughput, fixed window",
         "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window),
+        missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),
     Metric(
@@ -234,20 +242,20 @@ METRICS = (
         "Throughput by the clock, fixed window",
         "of ingested logs whose lines have times: samples / seconds from the line of the first step that DLPerf took "
         "to that of the last; the rule of its extract_paddle_logs_time.py",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
+        missing=(metric.only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
         missing_of_run=NO_TIMES_OF_WINDOW,
     ),
     Metric(
         "fixed_window_mean_of_rates",
         "Mean of rates, fixed window",
         "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window),
+        missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),
 )

@@ -1,4 +1,4 @@
-"""What is declared of a number of the dataset, in one place: what it is, its formula, and why it may be missing.
+"""Declaration of a metric: column, formula, summary and reasons for gaps.
 
 A family of metrics is one file of this folder, with its formulas before its ``METRICS``; ``columns.py`` lists the
 families. The tables of the dataset, ``docs/columns.md`` and the cells of the report are derived from them.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TableName(StrEnum):
-    """The tables of a study's dataset, and that of the published figures."""
+    """Tables of the dataset, and of published numbers."""
 
     RUNS = "runs"
     STEPS = "steps"
@@ -33,12 +33,11 @@ class TableName(StrEnum):
     PUBLISHED = "published"
 
 
-#: The tables that ``collect`` writes for a study.
 DATASET_TABLES = (TableName.RUNS, TableName.STEPS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
 
 
 class Dtype(StrEnum):
-    """What a column holds, as pandas names it; capitalised types may be missing, as may strings and floats."""
+    """Type of a column in pandas; capitalised types may be missing."""
 
     STRING = "str"
     CATEGORY = "category"
@@ -72,12 +71,11 @@ class Source(Enum):
 
 
 class Summary(Enum):
-    """How the table of configurations summarises the completed runs of each.
+    """How configurations summarise their completed runs.
 
-    GEOMETRIC: of rates, the exponential of the mean of their logarithms, with its interval. MEAN: of what may be
-    negative, if only by chance, with its interval. POSITIVE_MEAN: of what is positive, as a time; so is its interval.
-    SHARE: of a difference as a share of a whole, at most 1; so is its interval.
-    FACT: the same for all runs; where it isn't, the median. LARGEST: of all runs.
+    GEOMETRIC: of rates, the geometric mean. MEAN: of signed values. POSITIVE_MEAN: of positive values, as times. SHARE:
+    of a difference as a share of a whole, at most 1. All four have an interval. FACT: equal for all runs, else the
+    median. LARGEST: of all runs.
     """
 
     GEOMETRIC = auto()
@@ -88,17 +86,15 @@ class Summary(Enum):
     LARGEST = auto()
 
 
-#: The summaries that are estimates of a mean.
 MEANS = (Summary.MEAN, Summary.POSITIVE_MEAN, Summary.SHARE)
 WITH_INTERVAL = (Summary.GEOMETRIC, *MEANS)
 
 
 class Shown(Enum):
-    """How a cell of a table of configurations shows a metric.
+    """How a table of configurations shows a metric.
 
-    NUMBER: in the unit that fits the column, with its interval. DENOMINATOR: the same without its interval, which is in
-    the row of the denominator. PLAIN: a count or text, with neither. SENTENCE: as it is, with names of files in it.
-    VERDICT: a word, of equality within what.
+    NUMBER: in the unit of the column, with its interval. DENOMINATOR: the same without its interval. PLAIN: a count or
+    text. SENTENCE: unchanged, with names of files. VERDICT: a word, with the margin of equality.
     """
 
     NUMBER = auto()
@@ -112,19 +108,14 @@ class Shown(Enum):
 STUDY = "study"
 #: Pages on which diagnostics are shown, besides those of the study's questions.
 QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
-#: Where there are speedups.
 RATIO_PAGES = (SCALING, AUDIT, PUBLISHED)
 #: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
 RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
-#: What disturbed or slowed the devices of a run.
 DEVICE_PAGES = (QUALITY, RESOURCES)
 
 
 class Gap(Protocol):
-    """A configuration with completed runs that has no value of a metric, and what is known of it.
-
-    ``row``: of the table of configurations; ``runs``: its completed runs.
-    """
+    """A configuration with completed runs but without a metric."""
 
     row: Any
 
@@ -142,7 +133,7 @@ class Gap(Protocol):
         """Return why it can't be compared with its baseline or reference."""
 
     def difference_obstacle(self, needs_verdict: bool) -> str:
-        """Return why the parts of its step, or a verdict on them, can't be compared with those of its reference."""
+        """Return why its breakdown can't be compared with the reference's."""
 
 
 #: A sentence, or a condition that returns one where it holds and else an empty string.
@@ -150,7 +141,7 @@ Reason = str | Callable[[Gap], str]
 
 
 def only_in_tokens(gap: Gap) -> str:
-    """Return why a rate in samples is missing where there is one in tokens; empty where there are samples."""
+    """Return why a rate is in tokens only; else empty."""
     if gap.has("throughput") or not gap.has("token_throughput"):
         return ""
     if gap.row.framework == OWN_PROGRAM:
@@ -159,17 +150,19 @@ def only_in_tokens(gap: Gap) -> str:
 
 
 def not_measured_by_program(gap: Gap) -> str:
-    """Return why something is missing that a user's program does not measure; empty for what this package trains."""
+    """Return why a user's program has no such value; else empty."""
     return not_measured_in_run(gap.row)
 
 
 def not_measured_in_run(row: Any) -> str:
-    """Return the same of a row of runs, of which some tables have no framework."""
-    return "its program does not measure it" if getattr(row, "framework", "") == OWN_PROGRAM else ""
+    """Return the same for a row of runs."""
+    if getattr(row, "framework", "") == OWN_PROGRAM:
+        return "its program does not measure it"
+    return ""
 
 
 def no_ratio_to(role: Denominator) -> Reason:
-    """Return the reason why something is not compared with its baseline or reference."""
+    """Return why a comparison with a baseline or reference is missing."""
     return lambda gap: gap.ratio_obstacle(role)
 
 
@@ -179,32 +172,29 @@ Diagnose = Callable[[Any], Iterator[Diagnostic]]
 
 @dataclass(frozen=True)
 class Metric:
-    """One number or text of the dataset; the same name means the same thing in every table that has it.
+    """One column of the dataset, with the same meaning in every table.
 
     Attributes:
         name, label, definition, unit, dtype: as its column has them.
         tables: which have it.
-        value: its formula, of what ``source`` says; None where several things give it.
+        value: its formula, of a thing of ``source``; None if several things give it.
         summary: what the table of configurations has of its runs; ``decimals``: of a FACT; ``limits``: between which
-            what is estimated must be, as 0 and 1 of a share: there a mean and its interval are cut off. A rate beyond
-            them is wrong, as a diagnostic says of it, and is shown as it is.
+            the true value must be, as 0 and 1 of a share: there a mean and its interval are cut off.
         smallest: below it, a mean of runs is not summarised.
         only_if_all: it is summarised only if every run with this other metric has it.
-        interval: what its 95 % interval is of, which makes two more columns; empty without one.
-        missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of the row of a
-            run.
-        compared_with: what a ratio or difference is relative to; ``of_itself``: what that is relative to itself;
-            ``neutral``: where neither is better.
+        interval: the subject of its 95 % interval, which makes two more columns; empty without one.
+        missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of a run.
+        compared_with: what a ratio or difference is relative to; ``of_itself``: the value for the baseline;
+            ``neutral``: the value without a difference.
         part_of: it is shown in the unit of this metric, so that a reader can add the parts up.
         shown: how a cell shows it; ``explained_by``: the metric of a run with the sentence of its footnote;
-            ``at_least_without``: the metric without which the value is the least that it can be.
+            ``at_least_without``: the metric without which the value is a lower bound.
         pages: where diagnostics about it are shown; none: on the page on quality.
-        subject: the name under which these are, if it isn't its own; ``related``: others that are shown beside it;
+        subject: the name of its diagnostics, if it isn't its own; ``related``: others that are shown with it;
             ``of_logs``: so are those about logs.
         diagnose: what may be wrong about it in a completed run; ``diagnose_any``: in any run.
-        same_within: the completed runs of what must have the same value of it: of the STUDY, or those with one value of
-            the parameter of this name; empty where they may differ.
-
+        same_within: which completed runs must have the same value: of the STUDY, or those with one value of the
+            parameter of this name; empty if they may differ.
     """
 
     name: str
@@ -261,7 +251,7 @@ class Metric:
         return tuple(columns)
 
     def dtype_in(self, table: TableName) -> Dtype:
-        """Return its type in a table; strings repeat on every step, and publications leave numbers out."""
+        """Return its type in a table."""
         if table is TableName.STEPS and self.dtype is Dtype.STRING:
             return Dtype.CATEGORY
         if table is TableName.PUBLISHED and self.dtype is Dtype.INTEGER:
@@ -280,7 +270,7 @@ def recorded(
     dtype: Dtype = Dtype.STRING,
     same_within: str = "",
 ) -> Metric:
-    """Return the metric of what the record of any run has, whether it completed or not."""
+    """Return the metric of a fact in the record of any run."""
     return Metric(name, label, definition, tables, unit, dtype, value, Source.RUN, same_within=same_within)
 
 
@@ -299,7 +289,7 @@ def if_complete(values: Iterable[Item | None]) -> list[Item]:
 
 
 def once_per_run(formula: "Callable[[Run], Result]") -> "Callable[[Run], Result]":
-    """Let a formula compute its value once for each run, and keep it with the run."""
+    """Let a formula compute its value once per run."""
 
     @wraps(formula)
     def kept(run: "Run") -> Result:

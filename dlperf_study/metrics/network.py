@@ -1,7 +1,7 @@
-"""What the network of a node carried before and during a run, from its telemetry: of this run and of all others.
+"""Network traffic of nodes before and during a run, from telemetry.
 
-The kernel counts bytes by interface and not by program. So what others send is what an interface carries while the run
-itself sends nothing: before its ranks train, and of a run on one node, whose ranks use loopback, all of it.
+The kernel counts bytes by interface and not by program. Other traffic is visible while the run sends nothing: before
+its ranks train, and during a run on one node, whose ranks use loopback.
 """
 
 import math
@@ -18,11 +18,7 @@ LEAST_SECONDS = 1.0
 
 
 def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
-    """Return the bytes/s of the interface that carried most from the first sample to the last, both directions.
-
-    Of one interface, as what containers send is counted at theirs and at that of their host. None where it was not
-    counted, or for less than a second.
-    """
+    """Return bytes/s of the busiest interface, in both directions."""
     if len(samples) < 2:
         return None
     first, last = samples[0], samples[-1]
@@ -32,16 +28,18 @@ def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
         return None
     carried = [after[name] - before[name] for name in before.keys() & after.keys()]
     # A counter of 32 bits may have begun again.
-    return max(carried) / seconds if carried and min(carried) >= 0 else None
+    if carried and min(carried) >= 0:
+        return max(carried) / seconds
+    return None
 
 
 def network_rate(run: Run) -> float | None:
-    """Return the bytes/s of the busiest interface of any node in the training window; None where it was not counted."""
+    """Return bytes/s of the busiest interface in the training window."""
     return _largest([window.samples for window in training_windows(run)])
 
 
 def network_rate_before(run: Run) -> float | None:
-    """Return the same from when the guards began until the first rank of their node trained."""
+    """Return the same from the node agents' start until training."""
     begins: dict[int, int] = {}
     for log in run.ranks:
         window, node = log.windows.get(WARMUP), log.facts["node"]
@@ -57,7 +55,9 @@ def network_rate_before(run: Run) -> float | None:
 def _largest(samples_of_nodes: Sequence[Sequence[NodeSample]]) -> float | None:
     rates = [busiest_rate(samples) for samples in samples_of_nodes]
     measured = [rate for rate in rates if rate is not None]
-    return max(measured) if measured and len(measured) == len(rates) else None
+    if measured and len(measured) == len(rates):
+        return max(measured)
+    return None
 
 
 _NOT_COUNTED = "not counted on every node for a second, or a counter began again"

@@ -1,4 +1,4 @@
-"""How a run ended, when it was measured, and what else its machine did meanwhile."""
+"""Outcome, time and background load of a run."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,37 +15,36 @@ from dlperf_study.study.job import ROUNDS, Outcome
 
 #: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.
 BACKGROUND_CORES = 0.1
-#: What to do about a run that shares no round.
 REMEDY = (
     "drift of the machine does not cancel in its ratios. One more repeat adds a round that all configurations share"
 )
 
 
 def begin_and_end(runs: pd.DataFrame) -> tuple[Any, Any]:
-    """Return when the first of some runs began and the last one ended, as timestamps in UTC; NaT if not known."""
+    """Return start and end of some runs in UTC, or NaT."""
     begun = pd.to_datetime(runs["started"], utc=True, format="ISO8601")
     ended = begun + pd.to_timedelta(runs["run_seconds"], unit="s")
     return begun.min(), ended.max()
 
 
-def completed_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table of runs whose runs completed: those that may be summarised."""
+def select_completed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of completed runs."""
     is_completed = runs["outcome"] == Outcome.COMPLETED
     # Usually all: to copy rows of so many columns takes longer than what is computed of them.
     return runs if is_completed.all() else runs[is_completed]
 
 
 def had_background_load(runs: pd.DataFrame) -> pd.Series:
-    """Return for each row of a table of runs whether the run was disturbed; False where that can't be seen."""
+    """Return which runs had background load; False if unknown."""
     return runs["disturbed"].eq(True).fillna(False).astype(bool)
 
 
-def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the completed runs that statistics are made of: those without background load.
+def select_counted(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the completed runs without background load.
 
-    Of a configuration with fewer than three such runs, all: then its numbers are shown, and no outcome is claimed.
+    All completed runs of a configuration with fewer than three such runs: its numbers are shown, without an outcome.
     """
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     is_disturbed = had_background_load(completed)
     if not is_disturbed.any():
         return completed
@@ -54,29 +53,31 @@ def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
-    """Return the identities of the configurations that are summarised over disturbed runs too."""
-    counted = counted_of(runs)
+    """Return the configurations that include runs with background load."""
+    counted = select_counted(runs)
     return set(counted.loc[had_background_load(counted), "identity"])
 
 
 def background_cores(run: Run) -> float | None:
-    """Return the cores that others used on the node where these were most; None where that can't be seen.
-
-    During the measured windows where ranks looked; else, as of a user's program, during the whole run.
-    """
-    used_by_others = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
+    """Return the most cores that others used on a node, or None."""
+    used_by_others = []
+    for log in run.ranks:
+        if "background_cores" in log.end:
+            used_by_others.append(log.end["background_cores"])
     cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
     return None if cores is None else round(cores, 6)
 
 
 def is_disturbed(run: Run) -> bool | None:
-    """Return whether there was background load during the measured windows; None where that can't be seen."""
+    """Return whether a run had background load; None if unknown."""
     cores = background_cores(run)
-    return None if cores is None else cores > BACKGROUND_CORES
+    if cores is None:
+        return None
+    return cores > BACKGROUND_CORES
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:
-    """A run that did not complete is not counted; that memory is too small for it is a result."""
+    """A run that did not complete is not counted."""
     if run.outcome is Outcome.OUT_OF_MEMORY:
         yield Diagnostic("outcome", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
     elif not run.completed:
@@ -84,7 +85,7 @@ def failed(run: Run) -> Iterator[Diagnostic]:
 
 
 def background_load(run: Run) -> Iterator[Diagnostic]:
-    """Other processes computed during the measured windows, or earlier runs had left some behind."""
+    """Other processes computed during the measured windows, or orphans were left."""
     if is_disturbed(run):
         cores = background_cores(run)
         yield Diagnostic("background_cores", f"disturbed by background load: {cores:.2f} cores")
@@ -93,13 +94,13 @@ def background_load(run: Run) -> Iterator[Diagnostic]:
 
 
 def out_of_round(run: Run) -> Iterator[Diagnostic]:
-    """The run was measured in rounds, but after its own: then no other configuration saw the same machine."""
+    """The run was measured after its round, under other conditions."""
     if run.facts["order"] == ROUNDS and run.facts["round"] is None:
         yield Diagnostic("round", f"it was measured after its round, when later rounds were done: {REMEDY}")
 
 
 def other_clock(run: Run) -> Iterator[Diagnostic]:
-    """The record says another time than the clocks of the ranks: which runs share a round depends on it."""
+    """The record and the clocks of the ranks disagree."""
     started = datetime.fromisoformat(str(run.facts["started"]))
     earliest = started - CLOCKS_APART
     latest = started + CLOCKS_APART + timedelta(seconds=run.facts["seconds"] or 0.0)

@@ -1,4 +1,4 @@
-"""What a configuration is: its identity, parameters and sizes, its place in the plan, and its diagnostics."""
+"""Identity, parameters, sizes and diagnostics of a configuration."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -36,12 +36,12 @@ def _planned(
 
 
 def varying(rows: "pd.DataFrame", names: Iterable[str]) -> list[str]:
-    """Return those of the columns that have several levels; a missing value is one."""
+    """Return the columns with several values; missing counts as one."""
     return [name for name in names if rows[name].nunique(dropna=False) > 1]
 
 
-def settings_of(rows: "pd.DataFrame") -> list[str]:
-    """Return the columns of a table of runs or configurations that are settings of a user's program."""
+def list_settings(rows: "pd.DataFrame") -> list[str]:
+    """Return the columns that are settings of a user's program."""
     names: dict[str, None] = {}
     for settings in filter(None, rows["settings"].dropna().unique()):
         names |= dict.fromkeys(json.loads(settings))

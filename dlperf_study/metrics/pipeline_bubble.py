@@ -1,9 +1,8 @@
-"""The bubble of a pipeline: the part of a step that its devices wait, from the step times of several micro-batches.
+"""The pipeline bubble, from the step times of several micro-batch counts.
 
-With stages that take equally long, a step of m micro-batches on p devices takes (m + p − 1) t, where t is the time of
-one micro-batch on one device. So t is the slope of the step over m, where all micro-batches have one size, and what a
-step takes besides m t is the bubble. No profiler is needed. Formula: Narayanan et al., "Efficient large-scale language
-model training on GPU clusters using Megatron-LM" (SC'21), section 2.2.
+With equal stages, a step of m micro-batches on p devices takes (m + p − 1) t, where t is the time of one micro-batch on
+one device. So t is the slope of the step over m, and the step without m t is the bubble. Formula: Narayanan et al.,
+"Efficient large-scale language model training on GPU clusters using Megatron-LM" (SC'21), section 2.2.
 """
 
 from collections import defaultdict
@@ -24,30 +23,27 @@ LEAST_COUNTS = 3
 
 
 def even_share(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """Return the share of a step in which a device waits, where all stages take equally long: (p−1)/(v m+p−1)."""
+    """Return the bubble share for equal stages: (p−1)/(v m+p−1)."""
     return (stages - 1) / (chunks * micro_batches + stages - 1)
 
 
 @dataclass(frozen=True)
 class Bubble:
-    """The share of a step: the mean over rounds, in each of which it is 1 − m × slope / step.
-
-    What slows a whole round cancels in it. ``no_interval``: why it has no interval, empty if it has.
-    """
+    """Mean over rounds of the bubble share 1 − m × slope / step."""
 
     share: Estimate
     no_interval: str
 
     @property
     def columns(self) -> dict[str, float]:
-        """The share and the bounds of its interval, between nothing and the whole step."""
+        """The share and the bounds of its interval, within [0, 1]."""
         columns = {"bubble_share": self.share.mean, **interval_columns("bubble_share", self.share.share_interval())}
         return {name: float(np.clip(value, 0.0, 1.0)) for name, value in columns.items()}
 
 
 @dataclass(frozen=True)
 class Line:
-    """Configurations that differ in their number of micro-batches alone.
+    """Configurations that differ only in their number of micro-batches.
 
     ``counts``: their micro-batches by identity. ``steps`` [rounds, identities]: the seconds of a step, by round.
     """
@@ -57,19 +53,18 @@ class Line:
 
     @property
     def slopes(self) -> pd.Series:
-        """The seconds of a micro-batch, by round; empty where steps do not grow with the number of micro-batches.
-
-        Least squares with errors in proportion to the step, as those of a busy machine are.
-        """
+        """The seconds of a micro-batch, by round; empty if not positive."""
         if self.steps.empty:
             return pd.Series(dtype=float)
         means = self.steps.mean().to_numpy()
         design = np.column_stack([np.ones_like(means), self.counts]) / means[:, None]
         slopes = self.steps / means @ np.linalg.pinv(design)[1]
-        return slopes if slopes.mean() > 0 else slopes.iloc[:0]
+        if slopes.mean() > 0:
+            return slopes
+        return slopes.iloc[:0]
 
     def shares(self, identity: str) -> Floats:
-        """Return the bubble of a configuration as a share of its step, by round."""
+        """Return the bubble share of a configuration, by round."""
         slopes = self.slopes
         shares: Floats = (1 - self.counts[identity] * slopes / self.steps.loc[slopes.index, identity]).to_numpy()
         return shares
@@ -78,11 +73,10 @@ class Line:
 def bubbles(
     entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None, looks: int = 1
 ) -> dict[str, Bubble]:
-    """Return the bubble of each configuration of a pipeline, by identity; ``completed``: the completed runs.
+    """Return the bubble of each pipeline configuration, by identity.
 
-    Only of those of which the study has three numbers of micro-batches of one size, and differing in nothing else.
-    ``rounds``: of each run, None if runs are independent. Without a round that has them all, the line is that of the
-    mean steps. ``looks``: see ``Estimate``.
+    Needs three numbers of micro-batches of one size. ``completed``: the completed runs. ``rounds``: of each run, None
+    if runs are independent. Without a complete round, the line is that of the mean steps. ``looks``: see ``Estimate``.
     """
     bubbles = {}
     for line in _lines(entries, completed, rounds):
@@ -93,13 +87,13 @@ def bubbles(
         for identity in line.counts.index:
             shares = line.shares(identity)
             if shares.size:
-                share = Estimate.of(shares, looks=looks)
+                share = Estimate.from_values(shares, looks=looks)
                 bubbles[identity] = Bubble(share, _no_interval(share, common))
     return bubbles
 
 
 def _no_interval(share: Estimate, common: int) -> str:
-    """Return why a share has no interval, which compares configurations; ``common``: rounds that have them all."""
+    """Return why a share has no interval; ``common``: complete rounds."""
     if share.error is not None:
         return ""
     if common < MINIMUM_RUNS:
@@ -109,10 +103,10 @@ def _no_interval(share: Estimate, common: int) -> str:
 
 
 def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> pd.Series:
-    """Return the seconds of the bubble in a step of each completed run; 0 without a pipeline, missing where unknown.
+    """Return the bubble of each completed run in seconds per step.
 
-    ``rounds``: of each run, by the index of ``completed``. A run has a bubble if its round has a run of each number of
-    micro-batches.
+    0 without a pipeline, missing if unknown. ``rounds``: of each run, by the index of ``completed``. A run has a bubble
+    if its round has a run of each number of micro-batches.
     """
     has_pipeline = completed["pipeline_parallel"].astype("Float64").fillna(1) > 1
     seconds = pd.Series(0.0, completed.index).mask(has_pipeline.astype(bool))
@@ -124,7 +118,7 @@ def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd
 
 
 def _lines(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> Iterator[Line]:
-    """Yield the pipelines with enough numbers of micro-batches, with the rounds that have a run of each of them."""
+    """Yield pipelines with enough micro-batch counts, and their complete rounds."""
     measured = completed.dropna(subset=["step_seconds"])
     steps = pd.DataFrame({"identity": measured["identity"], "step": measured["step_seconds"].astype(float)})
     steps["round"] = np.nan if rounds is None else rounds[measured.index]
@@ -138,7 +132,7 @@ def _lines(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series 
 
 
 def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[int, str]]:
-    """Return, of configurations that differ in nothing else, each by its number of micro-batches."""
+    """Return configurations by micro-batches, grouped by all else."""
     pipelines: defaultdict[Hashable, dict[int, str]] = defaultdict(dict)
     for entry in entries:
         configuration = entry.configuration
@@ -151,7 +145,7 @@ def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[
     return list(pipelines.values())
 
 
-def _even_share_of(entry: Entry) -> float | None:
+def _even_share(entry: Entry) -> float | None:
     configuration = entry.configuration
     stages = configuration.pipeline_parallel
     if stages == 1:
@@ -161,7 +155,9 @@ def _even_share_of(entry: Entry) -> float | None:
 
 def _no_pipeline(gap: Gap) -> str:
     stages = gap.row.pipeline_parallel
-    return "" if pd.notna(stages) and stages > 1 else "its devices are no stages of a pipeline"
+    if pd.notna(stages) and stages > 1:
+        return ""
+    return "its devices are no stages of a pipeline"
 
 
 METRICS = (
@@ -186,7 +182,7 @@ METRICS = (
         "(p−1)/(v m+p−1) with p devices of a pipeline, v stages on each and m micro-batches: how long a device waits "
         "in a step if all stages take equally long and nothing else takes time",
         C,
-        value=_even_share_of,
+        value=_even_share,
         source=Source.ENTRY,
         missing=(_no_pipeline,),
         pages=(COMMUNICATION,),

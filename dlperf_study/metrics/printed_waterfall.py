@@ -1,12 +1,9 @@
-"""From the ideal task to the measured one, from the stage times or shares of communication that a source printed.
+"""Waterfalls from printed stage times or communication shares.
 
-A task is a fixed number of samples of a worker, so the task of one worker is the ideal one of several. Every number was
-printed once, so nothing has an interval.
-
-Stages that are timed on the host book the wait for a device under whichever stage first needs a result. With one worker
-that is the update; with several it is the copy of the gradients off the device, which begins the exchange. So the wait
-is printed as communication. It is recognised by the update, which takes less by as much: the same update of the same
-parameters can't be faster on more workers.
+A task is a fixed number of samples of a worker, so the task of one worker is the ideal one of several. Nothing has an
+interval. Stages that are timed on the host book the wait for a device under whichever stage first needs a result: with
+one worker the update, with several the copy of the gradients. The wait is recognised by the update, which takes less by
+as much.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +27,13 @@ _COPY, _UPDATE = "tensor_numpy_seconds", "apply_gradients_seconds"
 
 @dataclass(frozen=True)
 class PrintedWaterfall:
-    """The task of one worker, what each cause adds to it, and the task of several workers; in seconds.
+    """Ideal task, causes and measured task of several workers, in seconds.
 
     Attributes:
         source, table, row, world_size: which printed row it is of.
         ideal, causes, measured: ideal + causes = measured.
         communication: what the source prints as communication.
         wait: the part of ``communication`` that is the wait for the device, 0 where none is recognised.
-
     """
 
     source: str
@@ -52,15 +48,11 @@ class PrintedWaterfall:
 
 
 def printed_waterfalls(cells: pd.DataFrame) -> list[PrintedWaterfall]:
-    """Return the waterfalls of all tables of printed stages, and of throughputs with shares of communication.
-
-    ``cells`` has the columns of published numbers. A table needs one worker alone. Of tables that are printed twice,
-    as in a later report of the same authors, each is in it.
-    """
-    return [*_of_stages(cells), *_of_shares(cells)]
+    """Return the waterfalls of printed stages and of communication shares."""
+    return [*_split_stages(cells), *_split_shares(cells)]
 
 
-def _of_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+def _split_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
     for (source, table), tasks in stage_rows(cells).groupby(["source", "table"], sort=False):
         alone, *larger = [_seconds(task) | {"row": task} for task in tasks.sort_values("world_size").itertuples()]
         if alone["row"].world_size != 1 or _TASK not in alone:
@@ -74,12 +66,14 @@ def _of_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
 
 def _seconds(task: Any) -> dict[str, Any]:
     """Return the stages of a task that are printed, in seconds."""
-    printed = {name: getattr(task, name) for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE)}
+    printed = {}
+    for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE):
+        printed[name] = getattr(task, name)
     return {name: float(cell) for name, cell in printed.items() if not pd.isna(cell) and cell != "-"}
 
 
 def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tuple[float, float, dict[str, float]]:
-    """Return the seconds printed as communication, those of them in which a device is waited for, and the causes."""
+    """Return printed communication, the device wait in it, and causes."""
     exchange, causes, wait = task[_EXCHANGE] - alone.get(_EXCHANGE, 0.0), {}, 0.0
     communication = task[_EXCHANGE]
     if {_COPY, _UPDATE} <= task.keys() and _UPDATE in alone:
@@ -97,17 +91,16 @@ def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tupl
     return communication, wait, {name: causes[name] for name in PRINTED_CAUSES if name in causes}
 
 
-def _of_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
-    """Yield the waterfalls of tables of throughputs and shares of communication; a step has one batch a worker."""
+def _split_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+    """Yield the waterfalls of tables of communication shares."""
     printed = cells[(cells["role"] == "result") & cells["metric"].isin(["throughput", "communication_share"])]
     for (source, table), rows in printed.groupby(["source", "table"], sort=False):
         values = rows.pivot_table(index=["world_size", "row", "batch_per_device"], columns="metric", values="value")
         if "communication_share" not in values or (values := values.dropna()).empty or values.index[0][0] != 1:
             continue
-        steps = [
-            (int(world_size), str(row), world_size * batch / point.throughput, point.communication_share)
-            for (world_size, row, batch), point in zip(values.index, values.itertuples(), strict=True)
-        ]
+        steps = []
+        for (world_size, row, batch), point in zip(values.index, values.itertuples(), strict=True):
+            steps.append((int(world_size), str(row), world_size * batch / point.throughput, point.communication_share))
         (_, _, ideal, _), *larger = steps
         for world_size, row, measured, share in larger:
             exchange = share * measured

@@ -1,24 +1,10 @@
-"""Memory of a rank, the largest batch that fits in it, and the rank's share of the cores where a limit was set.
-
-Of its memory: the peaks of a window, and its part of parameters, gradients and optimizer state.
-"""
+"""Memory, largest batch and CPU limit of a rank."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from dlperf_study.metrics.metric import (
-    RC,
-    C,
-    Dtype,
-    Gap,
-    Metric,
-    R,
-    Shown,
-    Source,
-    Summary,
-    if_complete,
-    not_measured_by_program,
-)
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Shown, Source, Summary
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog
 from dlperf_study.records.run import Run
@@ -26,9 +12,9 @@ from dlperf_study.study.batch_search import BatchSearch
 
 
 def shared_cores(run: Run) -> str:
-    """Return why computation and exchange share cores on some host of CPU ranks; empty where they don't.
+    """Return why computation and communication share cores; else empty.
 
-    Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
+    Each rank has its threads and those of its communication library; parameter servers are processes of their own.
     """
     facts, configuration = run.ranks[0].facts, run.configuration
     cores = run.facts["environment"]["hardware"].get("cores")
@@ -46,35 +32,35 @@ def shared_cores(run: Run) -> str:
 
 
 def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
-    """Return the metric of a kind of memory that the end line of a rank log names; of the rank that has most of it."""
+    """Return the metric of a kind of memory, of the largest rank."""
     definition = f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs"
     name = f"peak_{kind}_bytes"
     return Metric(
         name,
         label,
         definition,
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
         summary=Summary.LARGEST,
-        missing=(not_measured_by_program, missing),
+        missing=(metric.not_measured_by_program, missing),
     )
 
 
 def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run], int | None]:
-    """Return the formula of the most of a kind that a rank has, of the bytes by kind that its log says."""
+    """Return the formula of a rank log's most bytes of a kind."""
 
     def largest(run: Run) -> int | None:
         sizes = (cast(Mapping[str, int], sizes_of(log)).get(kind) for log in run.ranks)
-        return max(if_complete(sizes), default=None)
+        return max(metric.if_complete(sizes), default=None)
 
     return largest
 
 
 def used_cores(run: Run) -> float | None:
-    """Return how many cores the rank used that used most; None without a CPU limit."""
+    """Return the most cores that a rank used; None without a limit."""
     cores = []
     for log in run.ranks:
         if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
@@ -83,7 +69,7 @@ def used_cores(run: Run) -> float | None:
 
 
 def throttled_share(run: Run) -> float | None:
-    """Return in which share of the periods a rank had used up its part; None without a CPU limit."""
+    """Return the share of throttled periods; None without a limit."""
     shares = []
     for log in run.ranks:
         if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
@@ -126,9 +112,9 @@ def _tried(
     unit: str = "samples",
     at_least_without: str = "",
 ) -> Metric:
-    """Return the metric of what the search for the largest batch has shown."""
+    """Return the metric of a result of the batch search."""
     return Metric(
-        *(name, label, definition, C),
+        *(name, label, definition, metric.C),
         unit=unit,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=value,
@@ -157,17 +143,16 @@ _HELD = tuple(
         f"held_{kind}_bytes",
         label,
         f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
         summary=Summary.LARGEST,
-        missing=(not_measured_by_program, _not_observed),
+        missing=(metric.not_measured_by_program, _not_observed),
     )
     for kind, (label, meaning) in _KINDS_HELD.items()
 )
-#: The columns of what is held.
-HELD_COLUMNS = tuple(metric.name for metric in _HELD)
+HELD_COLUMNS = tuple(held.name for held in _HELD)
 
 METRICS = (
     *PEAKS,
@@ -202,7 +187,7 @@ METRICS = (
         "used_cores",
         "Used cores",
         "CPU seconds of a training process with a CPU limit / seconds of its training window; of the rank with most",
-        R,
+        metric.R,
         unit="cores",
         value=used_cores,
         missing_of_run=_no_limit,
@@ -212,7 +197,7 @@ METRICS = (
         "Throttled",
         "share of the kernel's periods of 100 ms in the training window in which a rank with a CPU limit had "
         "used up its part and waited for the next; of the rank that waited most often",
-        R,
+        metric.R,
         value=throttled_share,
         missing_of_run=_no_limit,
     ),

@@ -1,7 +1,6 @@
-"""Metrics of published numbers: what others measured and printed; and stages of a task, as ElasticDL prints them.
+"""Metrics of published numbers, and task stages as ElasticDL prints them.
 
-A task is a fixed number of samples of one worker, so a stage of it takes as many of our steps as these samples are
-batches. Our windows know a step, a step without exchange, and so what an exchange adds; they don't divide either.
+A task is a fixed number of samples of one worker, so a stage takes as many of our steps as these samples are batches.
 """
 
 from dataclasses import dataclass
@@ -103,10 +102,9 @@ class Stage:
     Attributes:
         metric: its name among the published metrics.
         label: what its source calls it.
-        column: our column that has the seconds of it in one step; empty if our windows don't measure it.
-        without: our column of what is in that and not in the stage; empty if there is nothing.
+        column: our column of its seconds per step; empty if not measured.
+        without: our column of the seconds to subtract; empty if none.
         meaning: what our value is, or why there is none.
-
     """
 
     metric: str
@@ -144,10 +142,7 @@ STAGES = (
 
 
 def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per published task: the facts of its first number, and the printed text of each stage by metric.
-
-    Tasks of which nothing but the whole is known are left out. ``cells`` has the columns of published numbers.
-    """
+    """Return a row per published task with stages."""
     metrics = [stage.metric for stage in STAGES]
     printed = cells[cells["metric"].isin(metrics) & cells["samples_per_task"].notna()]
     rows = []
@@ -158,7 +153,7 @@ def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def stage_obstacle(stage: Stage, row: Any) -> str:
-    """Return why a row of our configurations has no value of a stage; empty if our windows measure it."""
+    """Return why our configurations have no such stage; else empty."""
     if stage.metric == "get_model_seconds" and row.servers:
         return "not measured apart: in the exchange with the servers"
     if not stage.column:
@@ -168,8 +163,8 @@ def stage_obstacle(stage: Stage, row: Any) -> str:
     return ""
 
 
-def of_same_network(task: Any, configurations: pd.DataFrame) -> pd.DataFrame:
-    """Return our measured configurations of the network, the images and the kind of device of a published task."""
+def select_same_network(task: Any, configurations: pd.DataFrame) -> pd.DataFrame:
+    """Return our measured configurations with a task's network, images and device."""
     is_same = configurations["runs_completed"] > 0
     for name in ("model", "image_size", "classes", "device"):
         if not pd.isna(getattr(task, name)):

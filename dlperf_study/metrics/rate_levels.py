@@ -1,11 +1,9 @@
-"""The levels of a series of printed rates: where their mean changes, and what that is called.
+"""Levels of a series of printed rates, and words for their changes.
 
-Change points are those with the smallest sum of squares about the means between them plus a penalty for each: optimal
-partitioning (Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most
-MOST_PIECES means of successive lines, and each change is then moved to the line where it fits best, so that the time
-grows with the lines as that of a mean.
-
-The words are those of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
+Change points minimise the sum of squares about the means between them plus a penalty for each: optimal partitioning
+(Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most MOST_PIECES means
+of successive lines, and each change is then moved to the line where it fits best, in linear time. The words are those
+of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
 """
 
 from collections.abc import Sequence
@@ -16,14 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.steady_state import (
-    MINIMUM_STEPS,
-    TOLERANCE,
-    Answer,
-    mean_error_factor,
-    noise,
-    steadiness_of_usual,
-)
+from dlperf_study.metrics import steady_state
 
 MOST_PIECES = 64
 #: The shortest level, in lines.
@@ -37,7 +28,7 @@ STEADY_SHARE, LONG_SHARE = 0.25, 0.2
 
 
 class Behaviour(StrEnum):
-    """What the rate of a program does over its log; ``docs/log-formats.md`` defines the four words."""
+    """Behaviour of a rate over a log; defined in ``docs/log-formats.md``."""
 
     FLAT = "flat"
     WARM_UP = "warm-up"
@@ -47,7 +38,7 @@ class Behaviour(StrEnum):
 
 @dataclass(frozen=True)
 class Level:
-    """Successive lines of about one rate, from ``first`` to before ``end``; ``seconds``: their mean, per sample."""
+    """Lines from ``first`` to before ``end``; ``seconds``: their mean per sample."""
 
     first: int
     end: int
@@ -58,18 +49,13 @@ class Level:
         """Their number."""
         return self.end - self.first
 
-    def is_slower(self, other: "Level", share: float = TOLERANCE) -> bool:
+    def is_slower(self, other: "Level", share: float = steady_state.TOLERANCE) -> bool:
         """Return whether its rate is lower by more than a share."""
         return self.seconds > (1 + share) * other.seconds
 
 
-def levels_of(seconds: Floats) -> tuple[Level, ...]:
-    """Return the levels of a series, in order: each differs from the next by more than TOLERANCE.
-
-    Args:
-        seconds: per sample, of each line that is neither slow nor fast; shape (lines,), at least one
-
-    """
+def find_levels(seconds: Floats) -> tuple[Level, ...]:
+    """Return successive levels, which differ by more than TOLERANCE."""
     bounds = np.array([0, *change_points(seconds), seconds.size])
     sums = np.zeros(seconds.size + 1)
     np.cumsum(seconds, out=sums[1:])
@@ -78,7 +64,7 @@ def levels_of(seconds: Floats) -> tuple[Level, ...]:
     last = means.size - 1
     # From the end, because the last level is the one that counts.
     for segment in reversed(range(means.size)):
-        if means[segment : last + 1].max() > (1 + TOLERANCE) * means[segment : last + 1].min():
+        if means[segment : last + 1].max() > (1 + steady_state.TOLERANCE) * means[segment : last + 1].min():
             levels.append(_level(sums, bounds[segment + 1], bounds[last + 1]))
             last = segment
     levels.append(_level(sums, 0, bounds[last + 1]))
@@ -86,7 +72,7 @@ def levels_of(seconds: Floats) -> tuple[Level, ...]:
 
 
 def startup_lines(levels: Sequence[Level]) -> int:
-    """Return how many lines at the beginning are of levels slower than the last; 0 if these are more than half."""
+    """Return the lines of slower first levels; at most half."""
     last, lines = levels[-1], 0
     for level in levels[:-1]:
         if not level.is_slower(last):
@@ -96,57 +82,64 @@ def startup_lines(levels: Sequence[Level]) -> int:
 
 
 def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return the long levels if the rate jumps from one to the next; none if it drifts, or only one is long.
+    """Return the long levels of a rate that jumps, not drifts.
 
-    It jumps if the levels differ by more than twice of what both change within themselves: a drift has as much of
-    either.
+    It jumps if the levels differ by more than twice their own changes.
     """
-    fewest = max(LONG_SHARE * seconds.size, MINIMUM_STEPS)
+    fewest = max(LONG_SHARE * seconds.size, steady_state.MINIMUM_STEPS)
     long = [level for level in levels if level.lines >= fewest]
     if len(long) < 2:
         return ()
-    drifts = [steadiness_of_usual(seconds[level.first : level.end]).difference for level in long]
+    drifts = []
+    for level in long:
+        drifts.append(steady_state.steadiness_of_usual(seconds[level.first : level.end]).difference)
     for index, (before, after) in enumerate(pairwise(long)):
         drift = 2 * (drifts[index] + drifts[index + 1])
-        if before.is_slower(after, max(TOLERANCE, drift)) or after.is_slower(before, max(TOLERANCE, drift)):
+        if before.is_slower(after, max(steady_state.TOLERANCE, drift)) or after.is_slower(
+            before, max(steady_state.TOLERANCE, drift)
+        ):
             return tuple(long)
     return ()
 
 
-def behaviour_of(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
-    """Return the word for a series without stalls and start-up; None if it has too few lines to tell."""
-    if seconds.size < MINIMUM_STEPS:
+def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
+    """Return the word for a series; None if it is too short."""
+    if seconds.size < steady_state.MINIMUM_STEPS:
         return None
     last, earlier = levels[-1], levels[:-1]
     if last.lines < STEADY_SHARE * seconds.size:
         return Behaviour.NO_STEADY_STATE
-    answer = steadiness_of_usual(seconds[last.first :]).answer
-    if answer is not Answer.STEADY:
-        return Behaviour.NO_STEADY_STATE if answer is Answer.NOT_STEADY else None
+    answer = steady_state.steadiness_of_usual(seconds[last.first :]).answer
+    if answer is not steady_state.Answer.STEADY:
+        if answer is steady_state.Answer.NOT_STEADY:
+            return Behaviour.NO_STEADY_STATE
+        return None
     if any(map(last.is_slower, earlier)):
         return Behaviour.SLOW_DOWN
     if all(level.is_slower(last) for level in earlier):
-        return Behaviour.WARM_UP if earlier or has_startup else Behaviour.FLAT
+        if earlier or has_startup:
+            return Behaviour.WARM_UP
+        return Behaviour.FLAT
     return Behaviour.NO_STEADY_STATE
 
 
 def change_points(seconds: Floats) -> list[int]:
-    """Return the lines at which the mean of a series changes, in order."""
+    """Return the lines at which the mean of a series changes."""
     size = -(-seconds.size // MOST_PIECES)
     offset = seconds.size % size
     pieces = seconds[offset:].reshape(-1, size).mean(axis=1)
     if pieces.size < 2 * SHORTEST:
         return []
     mean = float(pieces.mean())
-    deviation, correlation = noise(pieces)
-    error = max(deviation * mean_error_factor(correlation), SMALLEST_NOISE * mean)
+    deviation, correlation = steady_state.noise(pieces)
+    error = max(deviation * steady_state.mean_error_factor(correlation), SMALLEST_NOISE * mean)
     penalty = PENALTY * error**2 * float(np.log(pieces.size))
     changes = _optimal_changes(pieces - mean, penalty, -(-SHORTEST // size))
     return _moved(seconds, [offset + size * change for change in changes], size)
 
 
 def _optimal_changes(pieces: Floats, penalty: float, shortest: int) -> list[int]:
-    """Return where segments of at least ``shortest`` pieces begin, except the first, at the smallest total cost."""
+    """Return starts of segments of at least ``shortest`` pieces, at minimal cost."""
     count = pieces.size
     sums = np.concatenate(([0.0], np.cumsum(pieces)))
     squares = np.concatenate(([0.0], np.cumsum(np.square(pieces))))
@@ -168,7 +161,7 @@ def _optimal_changes(pieces: Floats, penalty: float, shortest: int) -> list[int]
 
 
 def _moved(seconds: Floats, changes: list[int], size: int) -> list[int]:
-    """Return each change at the line, within one piece, where the means before and after it fit best."""
+    """Return each change moved to the best line within one piece."""
     bounds = [0, *changes, seconds.size]
     moved: list[int] = []
     for first, change, end in zip(bounds[:-2], changes, bounds[2:], strict=True):

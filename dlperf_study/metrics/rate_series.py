@@ -1,4 +1,4 @@
-"""Windows of a printed series of rates: the steps that DLPerf took, or the steady part of the series.
+"""Windows of a printed series of rates: DLPerf's steps, or the steady part.
 
 Three kinds of lines are not training: the start-up, stalls (validation, checkpoints, a new epoch), and lines right
 after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
@@ -22,7 +22,7 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.core.wording import counted, guessed
 from dlperf_study.logs.parsed_log import cumulative_steps
-from dlperf_study.metrics.rate_levels import Behaviour, Level, behaviour_of, levels_of, separate_levels, startup_lines
+from dlperf_study.metrics import rate_levels
 from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
 
@@ -45,12 +45,12 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class RateWindow:
-    """Some lines of a series, and their rate in samples/s, or in tokens/s if that is all that is known.
+    """Some lines of a series, and their rate in samples/s or tokens/s.
 
     ``wall_rate``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those since the
-    line before it, and after missing lines the usual number, because the missing lines had steps of their own.
-    ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
-    ``reasons``: why these lines were chosen. ``is_full``: whether the series reaches the end of the window.
+    line before it, and after missing lines the usual number. ``mean_of_rates``: the arithmetic mean, as DLPerf
+    published it; never below the wall rate. ``reasons``: why these lines were chosen. ``is_full``: whether the series
+    reaches the end of the window.
     """
 
     kept: Mask
@@ -62,7 +62,7 @@ class RateWindow:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Slow lines of similar length that are not training. ``period_steps`` is None if they are not periodic."""
+    """Slow lines of similar length that are not training."""
 
     lines: Integers
     extra_share: float
@@ -71,7 +71,7 @@ class Stalls:
 
 @dataclass(frozen=True)
 class LevelRate:
-    """The rate of successive lines, in the unit of their series, and the steps of the first and the last of them."""
+    """The rate of successive lines, and their first and last step."""
 
     rate: float
     first_step: int
@@ -86,52 +86,47 @@ class LevelRate:
 class SteadyPart:
     """The steady part of a series, and whether it is steady.
 
-    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without slow and fast
-    lines, in order. ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines
-    after the start-up.
+    ``behaviour`` is None for too few lines. ``levels``: of the whole series without slow and fast lines, in order.
+    ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines after the start-up.
     """
 
     window: RateWindow
     startup: int
     stalls: tuple[Stalls, ...]
     steadiness: Steadiness
-    behaviour: Behaviour | None
+    behaviour: rate_levels.Behaviour | None
     levels: tuple[LevelRate, ...]
     has_no_single_rate: bool = False
     rate_of_all: float = np.nan
 
 
 def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
-    """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
+    """Return the lines of DLPerf's steps first_step ≤ step < last_step."""
     kept = (steps >= first_step) & (steps < last_step)
     spacing = median(np.abs(np.diff(steps))) if steps.size > 1 else 1
     is_full = bool(steps.size and steps.max() + spacing >= last_step)
     reason = f"steps {first_step} to {last_step - 1}"
     if not is_full:
         # A line without a step, as the last one of a whole run, has a negative one.
-        end = f"ends at step {steps.max()}, before it is full" if (steps >= 0).any() else "numbers no step"
+        end = "numbers no step"
+        if (steps >= 0).any():
+            end = f"ends at step {steps.max()}, before it is full"
         reason += f"; the log {end}"
     return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
 
 
 def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
-    """Return the steady part of rates printed at some steps, in the order of the lines.
-
-    Args:
-        steps: the step of each line, increasing or starting over with every epoch; shape (lines,)
-        rates: per second, above 0; shape (lines,)
-
-    """
+    """Return the steady part of a series of rates."""
     seconds, positions = 1.0 / rates, cumulative_steps(steps)
     slow, fast, far, excess = _outlying_lines(seconds)
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     usual_seconds = elements(seconds, usual)
-    levels = levels_of(usual_seconds) if usual.any() else ()
-    separate = separate_levels(usual_seconds, levels)
-    behaviour = behaviour_of(usual_seconds, levels, startup > 0)
+    levels = rate_levels.find_levels(usual_seconds) if usual.any() else ()
+    separate = rate_levels.separate_levels(usual_seconds, levels)
+    behaviour = rate_levels.classify_behaviour(usual_seconds, levels, startup > 0)
     level_rates = tuple(_level_rates(levels, steps[usual]))
-    if levels and not separate and (slower := startup_lines(levels)):
+    if levels and not separate and (slower := rate_levels.startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
         usual_seconds = elements(seconds, usual)
@@ -151,14 +146,14 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate), rate_of_all)
 
 
-def _level_rates(levels: Sequence[Level], steps: Integers) -> Iterator[LevelRate]:
+def _level_rates(levels: Sequence[rate_levels.Level], steps: Integers) -> Iterator[LevelRate]:
     """Yield the rates of levels of lines at these steps."""
     for level in levels:
         yield LevelRate(1 / level.seconds, int(steps[level.first]), int(steps[level.end - 1]))
 
 
 def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
-    """Return which lines are slow, fast and far from their level, and by how many seconds each slow line exceeds it."""
+    """Return slow, fast and far lines, and each slow line's excess."""
     level = running_median(seconds, NEIGHBOURS)
     far = (seconds > FAR * level) | (FAR * seconds < level)
     excess = seconds - level
@@ -171,7 +166,7 @@ def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
 def _window(
     positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
 ) -> RateWindow:
-    """Return the lines ``kept`` of a series as a window; without lines, both rates are NaN."""
+    """Return the lines ``kept`` as a window; NaN without lines."""
     if not kept.any():
         return RateWindow(kept, np.nan, np.nan, reasons, is_full)
     usual = median(np.diff(positions)) if positions.size > 1 else 1.0
@@ -184,7 +179,7 @@ def _window(
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:
-    """Return how many lines at the beginning are slower than what follows; many are a level of their own."""
+    """Return how many first lines are slower than the rest."""
     third = seconds.size // 3
     late = elements(seconds[third:], ordinary[third:])
     if late.size < SETTLED:
@@ -198,11 +193,13 @@ def _startup(seconds: Floats, ordinary: Mask) -> int:
     if not 0 < startup <= max(1, LONG_STARTUP * seconds.size):
         return 0
     next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
-    return startup if median(seconds[:startup]) > (1 + SLOW) * next_seconds else 0
+    if median(seconds[:startup]) > (1 + SLOW) * next_seconds:
+        return startup
+    return 0
 
 
 def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tuple[Mask, Mask, Mask, Mask]:
-    """Return which lines after the start-up are usual, slow, fast, and unlike others right after a slow one."""
+    """Return usual, slow, fast and after-stall lines."""
     started = np.arange(seconds.size) >= startup
     slow, fast = slow & started, fast & started
     after = _after_stalls(seconds, slow, started)
@@ -210,7 +207,7 @@ def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tu
 
 
 def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask, far: Mask) -> Iterator[Stalls]:
-    """Yield the slow lines that are not training in families of similar length, the longest first.
+    """Yield families of slow lines that are not training, longest first.
 
     ``excess``: by how many seconds they exceed their level, after that of slow lines of the start-up.
     """
@@ -229,7 +226,7 @@ def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: 
 
 
 def _period(positions: Integers, lines: Integers) -> float | None:
-    """Return the distance in steps of lines, of which some may be missing; None if it is not regular.
+    """Return the distance of lines in steps; None if irregular.
 
     A line was stalled anywhere between the line before and itself, so distances vary by one line.
     """
@@ -240,14 +237,13 @@ def _period(positions: Integers, lines: Integers) -> float | None:
     periods = np.maximum(1, np.round(distances / median(distances)))
     period = float(distances.sum() / periods.sum())
     is_regular = (np.abs(distances - periods * period) <= spacing).all()
-    return period if period > spacing and is_regular else None
+    if period > spacing and is_regular:
+        return period
+    return None
 
 
 def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
-    """Return the lines right after stalls if, together, they differ from the rest by more than chance.
-
-    ``started``: the lines after the start-up; the others are ignored.
-    """
+    """Return the lines after stalls, if they differ from the rest."""
     after = np.concatenate(([False], slow[:-1])) & ~slow & started
     rest = started & ~(slow | after)
     if after.sum() < MINIMUM_STALLS or rest.sum() < MINIMUM_STEPS:
@@ -261,13 +257,15 @@ def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
 def _reasons(
     steps: Integers, startup: int, stalls: tuple[Stalls, ...], slow: int, fast: int, after: int, result: Steadiness
 ) -> Iterator[str]:
-    """Yield what was left out of a series, and why, and how many slow lines count."""
+    """Yield what was left out of a series, and why."""
     if startup:
         lines = counted(startup, "line") if startup > 1 else "line"
         yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
     for family in stalls:
         length = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others"
-        period = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
+        period = "at no regular distance"
+        if family.period_steps:
+            period = f"every {family.period_steps:.0f} steps"
         yield f"stalls: {length}, {period}, the first at step {steps[family.lines[0]]}"
     if slow:
         yield f"slow: {counted(slow, 'line')} at no regular distance, which count"

@@ -1,4 +1,4 @@
-"""Speedup, efficiency and scaling curves, and diagnostics about curves that rise too fast or fall."""
+"""Speedup, efficiency and scaling curves, and their diagnostics."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rounded
 from dlperf_study.metrics import comparison
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING
-from dlperf_study.metrics.parameters import settings_of, varying
+from dlperf_study.metrics.parameters import list_settings, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -25,7 +25,6 @@ LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 _ALONG_CURVE = ("servers", "nodes", "devices_per_node")
 #: Parameters that do not change what is measured.
 _WITHOUT_EFFECT = ("repeats", *OF_WHOLE_PROGRAM)
-#: Possible explanations of a curve that rises faster than its devices, and of one that falls.
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
     "more servers or more input workers came along",
@@ -44,7 +43,7 @@ def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
-    """Return speedup and efficiency, each with the bounds of its interval where there is one."""
+    """Return speedup and efficiency with the bounds of their intervals."""
     speedups = {"speedup": speedup, **interval_columns("speedup", interval)}
     columns = dict(speedups)
     for name, value in speedups.items():
@@ -53,13 +52,16 @@ def scaling_columns(speedup: float, interval: Interval | None, devices: int, bas
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
-    """Return the columns that separate scaling curves: all parameters except those that change along a curve.
+    """Return the parameters that separate scaling curves.
 
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
-    parameters = (*FIELD_NAMES, *settings_of(configurations))
-    factors = [name for name in parameters if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
+    parameters = (*FIELD_NAMES, *list_settings(configurations))
+    factors = []
+    for name in parameters:
+        if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT):
+            factors.append(name)
     factors[factors.index("batch_per_device")] = constant_batch
     # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
     several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
@@ -72,10 +74,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
 
 
 def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
-    """Return the number of the scaling curve of each configuration, from 0 as they appear, by the index.
-
-    ``factors``: what separates curves, from ``series_factors``.
-    """
+    """Return the number of each configuration's curve, by index."""
     # To group by the many that have one level would take most of the time.
     separating = varying(configurations, factors)
     if not separating:
@@ -84,12 +83,15 @@ def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Se
 
 
 def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dict[str, list[str]]:
-    """Return the parameters by which a baseline is not on the curve of its configuration, by identity.
+    """Return other parameters in which baselines differ, by identity.
 
-    A speedup over such a baseline is also that of these parameters, and no measure of how a curve scales. A
-    configuration without a baseline is left out.
+    A speedup over such a baseline includes the effect of these parameters. A configuration without a baseline is left
+    out.
     """
-    factors = [name for name in series_factors(configurations, scaling) if name not in _ALONG_CURVE]
+    factors = []
+    for name in series_factors(configurations, scaling):
+        if name not in _ALONG_CURVE:
+            factors.append(name)
     factors = varying(configurations, factors)
     rows = configurations.set_index("identity")
     baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
@@ -103,10 +105,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
 
 
 def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
-    """Yield an error for each speedup above 1.3 × linear that chance does not explain.
-
-    Only over baselines with fewer devices that differ in nothing else.
-    """
+    """Yield an error for each significant speedup above 1.3 × linear."""
     differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("identity")
     for identity, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
         devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_identity"]]
@@ -123,7 +122,7 @@ def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Di
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a scaling curve: its devices, and its rate, in samples/s or in tokens/s."""
+    """One point of a scaling curve: devices and rate."""
 
     devices: int
     throughput: float
@@ -131,7 +130,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CurveStep:
-    """Two points of a curve that follow each other, and the estimated logarithm of the ratio of their rates."""
+    """Two successive points of a curve, and their logarithmic ratio."""
 
     fewer: CurvePoint
     more: CurvePoint
@@ -149,15 +148,12 @@ class CurveStep:
 
     @property
     def null(self) -> float:
-        """The logarithm of the nearest ratio of rates that needs no explanation: from 1 to that of the devices."""
+        """The logarithm of the nearest ratio from 1 to linear."""
         return min(max(self.log_ratio.mean, 0.0), math.log(self.devices_ratio))
 
 
 def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
-    """Return which steps rise faster than their devices or fall by more than their runs explain.
-
-    All of them together are right with a probability of at least 95 %. A step of points without intervals is never one.
-    """
+    """Return which steps are significantly super-linear or falling."""
     return significant([step.log_ratio for step in steps], [step.null for step in steps])
 
 
@@ -168,12 +164,9 @@ def curve_diagnostics(
     rate: str = "throughput",
     doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls.
-
-    ``rate``: the column of the rate that ``throughputs`` are of. ``doubtful``: the identities of speedups that are
-    errors, which no cache explains.
-    """
-    steps = [step for step in _curve_steps(configurations, throughputs, scaling, rate) if step[0] not in doubtful]
+    """Yield a diagnostic for every super-linear or falling step."""
+    curve_steps = _curve_steps(configurations, throughputs, scaling, rate)
+    steps = [(identity, step) for identity, step in curve_steps if identity not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
     for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
         yield from _step_diagnostics(identity, step, is_unexplained, rate)

@@ -1,11 +1,10 @@
-"""Estimates over runs with their t intervals, and what may be said of the ratio or the difference of two.
+"""Estimates over runs with t intervals, and their ratios and differences.
 
-A run is one value; the steps of a run are none, because they resemble each other more than runs do. Rates and ratios
-are estimated on their natural logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli,
-"Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
-several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
-procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confidence
-in not quite large samples" (1958).
+A run is one value, because steps resemble each other more than runs do. Rates and ratios are estimated on their natural
+logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli, "Scientific benchmarking of
+parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when several different population
+variances are involved" (1947); Holm, "A simple sequentially rejective multiple test procedure" (1979); Schuirmann, "A
+comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confidence in not quite large samples" (1958).
 """
 
 import math
@@ -46,20 +45,19 @@ class Interval:
 
     @property
     def exponential(self) -> "Interval":
-        """The interval of a rate or a ratio, from that of its logarithm."""
+        """The interval of a rate or ratio, from its logarithm's."""
         with np.errstate(over="ignore"):
             return Interval(float(np.exp(self.low)), float(np.exp(self.high)))
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
+    """A mean over runs, its standard error and degrees of freedom.
 
-    An error of 0 is that of what is exact by definition. That of a rate or a ratio is the mean of logarithms:
-    ``factor`` and ``factor_interval`` are what it is of. ``rounds``: how many it is of; of a ratio, those that both
-    have a run in, and of independent runs the fewer of the two. ``looks``: how often a study with a target precision
-    looked at its intervals, if that ended measuring, else 1: a quantile is corrected for them (Bonferroni).
-    ``reason``: why runs give no error.
+    An error of 0 is exact by definition. Of a rate or ratio it is the mean of logarithms; see ``factor`` and
+    ``factor_interval``. ``rounds``: of a ratio, those with runs of both sides, and of independent runs the fewer of the
+    two. ``looks``: how often a study with a target precision looked at its intervals, if that ended measuring, else 1:
+    a quantile is corrected for them (Bonferroni). ``reason``: why there is no error.
     """
 
     mean: float
@@ -70,12 +68,11 @@ class Estimate:
     reason: NoInterval | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
-        """Return the mean of at least one value; below 3 values it has no error. The variance is their own.
+    def from_values(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
+        """Return the mean of values; below 3 values without an error.
 
-        ``resolution``: one unit of the last digit of values that were printed, 0 where it is unknown. Values near each
-        other are rounded alike, so their mean is at least as uncertain as one of them. Equal values without a
-        resolution have no error: by how much they differed before they were rounded can't be told.
+        ``resolution``: one unit of the last digit of printed values, or 0. Close values are rounded alike, so their
+        mean is at least as uncertain as one of them. Equal values without a resolution have no error.
         """
         runs = np.asarray(values, dtype=np.float64)
         mean, count = float(runs.mean()), runs.size
@@ -87,13 +84,13 @@ class Estimate:
         return cls(mean, error or None, count - 1, count, looks, reason)
 
     @classmethod
-    def of_printed(
+    def from_printed(
         cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0, looks: int = 1
     ) -> "Estimate":
-        """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs.
+        """Return the logarithm of a rate, from its printed 95 % interval.
 
-        ``resolution``: one unit of the last digit of the rate / the rate, 0 where it is unknown. Bounds that are equal
-        were rounded alike, as values are. ``looks``: those that the interval is corrected for.
+        ``resolution``: one unit of the last digit of the rate / the rate, or 0. Equal bounds were rounded alike.
+        ``looks``: those that the interval is corrected for.
         """
         freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
         half_width = math.log(high / low) / 2
@@ -107,14 +104,14 @@ class Estimate:
         return math.exp(self.mean)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """Return the t interval of the mean, or None without an error."""
+        """Return the t interval of the mean, or None."""
         if self.error is None:
             return None
         half_width = self.error * t_quantile(1 - (1 - confidence) / 2 / self.looks, self.freedom)
         return Interval(self.mean - half_width, self.mean + half_width)
 
     def positive_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """Return the interval of the mean of positive values, whose lower bound is positive too; None without an error.
+        """Return the interval of the mean of positive values, or None.
 
         The t interval of the logarithm of the mean, whose standard error is error / mean by the delta method. The mean
         stays arithmetic, so that means of parts add up to that of the whole.
@@ -125,32 +122,31 @@ class Estimate:
         return logarithm.exponential if logarithm else None
 
     def share_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """Return the interval of the mean of shares of a whole, which is at most 1; None without an error.
-
-        What the shares leave of the whole is positive. A share that is a difference may be negative.
-        """
+        """Return the interval of a mean of shares, at most 1."""
         rest = replace(self, mean=1 - self.mean).positive_interval(confidence)
-        return Interval(1 - rest.high, 1 - rest.low) if rest else None
+        if rest:
+            return Interval(1 - rest.high, 1 - rest.low)
+        return None
 
     def factor_interval(self) -> Interval | None:
-        """Return the interval of the rate or ratio of which this is the logarithm, or None without an error."""
+        """Return the interval of the rate or ratio, or None."""
         interval = self.interval()
         return interval.exponential if interval else None
 
     @property
     def bounded_factor(self) -> Bounded:
-        """The rate or ratio of which this is the logarithm, with its interval."""
+        """The rate or ratio, with its interval."""
         return bounded(self.factor, self.factor_interval())
 
     def p_value(self, null: float = 0.0) -> float | None:
-        """Return the two-sided p-value of a mean of ``null`` in a t test; None without an error and if it is exact."""
+        """Return the two-sided p-value of a mean of ``null``, or None."""
         if not self.error:
             return None
         p_value = 2.0 * t_probability(-abs(self.mean - null) / self.error, self.freedom)
         return min(1.0, self.looks * p_value)
 
     def minus(self, other: "Estimate") -> "Estimate":
-        """Return the difference of two independent means, with the degrees of freedom of Welch and Satterthwaite."""
+        """Return the difference of independent means (Welch and Satterthwaite)."""
         mean = self.mean - other.mean
         rounds, looks = min(self.rounds, other.rounds), max(self.looks, other.looks)
         if self.error is None or other.error is None:
@@ -163,11 +159,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of each run of one configuration, and the round in which it was measured.
+    """The runs of one configuration, and their rounds.
 
     ``rounds`` [runs]: NaN for a run that was in no round. None: the runs are independent of all others, as those of
-    foreign logs and of publications are. ``resolution``: one unit of the last digit of printed values, else 0.
-    ``looks``: see ``Estimate``.
+    third-party logs and publications. ``resolution``: one unit of the last digit of printed values, else 0. ``looks``:
+    see ``Estimate``.
     """
 
     values: Floats
@@ -183,10 +179,10 @@ class Sample:
     @property
     def estimate(self) -> Estimate:
         """The mean of the values."""
-        return Estimate.of(self.values, self.resolution, self.looks)
+        return Estimate.from_values(self.values, self.resolution, self.looks)
 
     def within_rounds(self, other: "Sample") -> Floats:
-        """Return the differences within the rounds that both have a run in, in order of the rounds."""
+        """Return the differences within common rounds, in order."""
         if self.rounds is None or other.rounds is None:
             return np.empty(0)
         _, positions, other_positions = np.intersect1d(self.rounds, other.rounds, return_indices=True)
@@ -194,12 +190,11 @@ class Sample:
         return differences
 
     def minus(self, other: "Sample") -> Estimate:
-        """Return the difference of two means, as the runs were measured.
+        """Return the difference of two means, within rounds if any.
 
-        In rounds: the mean over common rounds of the differences within a round, so that what a round has in common
-        cancels. Independent: the difference of the two means, after Welch. With fewer than 3 common rounds, as of
-        configurations in sequential order, the difference of the two means has no error: what happened between the runs
-        of the one and those of the other is in it.
+        In rounds: the mean over common rounds of the differences within a round, so that drift cancels. Independent:
+        the difference of the two means, after Welch. With fewer than 3 common rounds, as of configurations in
+        sequential order, the difference has no error.
         """
         if self.rounds is None or other.rounds is None:
             return self.estimate.minus(other.estimate)
@@ -208,11 +203,11 @@ class Sample:
             mean = float(self.values.mean() - other.values.mean())
             return Estimate(mean, rounds=differences.size, reason=NoInterval.FEW_ROUNDS)
         resolution = math.hypot(self.resolution, other.resolution)
-        return Estimate.of(differences, resolution, max(self.looks, other.looks))
+        return Estimate.from_values(differences, resolution, max(self.looks, other.looks))
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
-    """Return the estimated logarithm of the ratio of two rates: always that of the quotient of their means.
+    """Return the logarithm of the quotient of two mean rates.
 
     Its error is that of the differences within rounds. If one of the two has no run in some rounds, it is that of the
     jackknife over rounds (Tukey 1958), which is the same if none is missing.
@@ -223,7 +218,7 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
     if common < MINIMUM_RUNS or common == first.values.size == second.values.size:
         return difference
     mean = float(first.values.mean() - second.values.mean())
-    # What rounding may hide, as in ``Estimate.of``.
+    # What rounding may hide, as in ``Estimate.from_values``.
     floor = math.hypot(first.resolution, second.resolution) * ROUNDING_DEVIATION
     is_known = not (are_equal(first.values) and are_equal(second.values))
     error = max(_jackknife_error(first, second) if is_known else 0.0, floor)
@@ -231,7 +226,7 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
 
 
 def _jackknife_error(first: Sample, second: Sample) -> float:
-    """Return the standard error of the difference of two means over rounds; a run in no round is one of its own."""
+    """Return the jackknife standard error of a difference over rounds."""
     first_rounds, second_rounds = _distinct_rounds(first, 1), _distinct_rounds(second, 2)
     differences = []
     for left_out in np.union1d(first_rounds, second_rounds):
@@ -242,14 +237,14 @@ def _jackknife_error(first: Sample, second: Sample) -> float:
 
 
 def _distinct_rounds(sample: Sample, side: int) -> Floats:
-    """Return the rounds of the runs; each run in no round gets a number that no other has."""
+    """Return the rounds of runs, with unique numbers outside rounds."""
     assert sample.rounds is not None
     rounds_of_their_own = -(2.0 * np.arange(sample.values.size) + side)
     return np.where(np.isnan(sample.rounds), rounds_of_their_own, sample.rounds)
 
 
 def rounds_needed(comparisons: int) -> int:
-    """Return how many rounds an outcome of one of several comparisons needs: 1 + ln(8 comparisons) / 1.5, rounded up.
+    """Return the rounds that a test needs: 1 + ln(8 comparisons) / 1.5.
 
     With fewer, a host that has two speeds by turns makes more than 5 % of studies claim something false.
     """
@@ -257,19 +252,21 @@ def rounds_needed(comparisons: int) -> int:
 
 
 def significant(estimates: Sequence[Estimate], nulls: Sequence[float] | None = None) -> list[bool]:
-    """Return which of several estimates that are tested together differ from their null, by default 0 (Holm).
+    """Return which estimates differ from their null, 0 by default (Holm).
 
-    None that has fewer rounds than ``rounds_needed``. With a probability of at least 95 % none of them is wrong.
+    None with fewer rounds than ``rounds_needed``. The family-wise error is at most 5 %.
     """
     of_nulls = [0.0] * len(estimates) if nulls is None else nulls
-    p_values = [estimate.p_value(null) for estimate, null in zip(estimates, of_nulls, strict=True)]
+    p_values = []
+    for estimate, null in zip(estimates, of_nulls, strict=True):
+        p_values.append(estimate.p_value(null))
     rejected = distinguishable(p_values)
     fewest = rounds_needed(max(1, sum(p_value is not None for p_value in p_values)))
     return [is_rejected and each.rounds >= fewest for is_rejected, each in zip(rejected, estimates, strict=True)]
 
 
 def are_equal(values: Floats) -> bool:
-    """Return whether values differ by no more than arithmetic makes of equal ones."""
+    """Return whether values are equal up to rounding errors."""
     return bool(np.ptp(values) <= EQUALITY * max(1.0, float(np.abs(values).max())))
 
 
@@ -297,11 +294,7 @@ def t_probability(quantile: float, freedom: float) -> float:
 
 
 def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
-    """Return which of several hypotheses that are tested together are rejected, after Holm.
-
-    However many of them are true, one of those is rejected with a probability of at most 5 %. Without a p-value a
-    hypothesis is never rejected, and is none of those that are tested.
-    """
+    """Return which hypotheses are rejected together (Holm)."""
     tested = sorted((p_value, position) for position, p_value in enumerate(p_values) if p_value is not None)
     rejected = [False] * len(p_values)
     for rank, (p_value, position) in enumerate(tested):
@@ -312,31 +305,36 @@ def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
 
 
 def equal_within(log_ratio: Estimate, count: int = 1) -> float | None:
-    """Return the share x within which two rates are equal: their ratio is between 1/(1+x) and 1+x.
+    """Return the equivalence margin x: the ratio is in [1/(1+x), 1+x].
 
-    The larger bound of the 95 % interval of the logarithm of the ratio, as two one-sided tests of 2.5 % make it: the
-    interval that is printed next to it. None without an error. ``count``: of how many ratios the bounds are to hold at
-    once, by Bonferroni.
+    The larger bound of the 95 % interval of the logarithm of the ratio, as two one-sided tests of 2.5 %. None without
+    an error. ``count``: of how many ratios the bounds are to hold at once (Bonferroni).
     """
     interval = log_ratio.interval(1 - (1 - CONFIDENCE) / count)
-    return math.expm1(max(abs(interval.low), abs(interval.high))) if interval else None
+    if interval:
+        return math.expm1(max(abs(interval.low), abs(interval.high)))
+    return None
 
 
 def bounded(value: float, interval: Interval | None) -> Bounded:
     """Return a value with the bounds of its interval."""
-    return (value, interval.low, interval.high) if interval else (value, None, None)
+    if interval:
+        return value, interval.low, interval.high
+    return value, None, None
 
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:
-    """Return the bounds as the columns of a value hold them, ``<name>_low`` and ``<name>_high``; none without one."""
-    return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
+    """Return the columns ``<name>_low`` and ``<name>_high``, if any."""
+    if interval:
+        return {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return {}
 
 
 def median_deviation(values: Floats) -> float:
-    """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
+    """Return the scaled median absolute deviation, a robust standard deviation."""
     return float(DEVIATIONS * np.median(np.abs(values - np.median(values))))
 
 
 def median_error(deviation: float, count: int) -> float:
-    """Return the standard error of the median of ``count`` values with that standard deviation."""
+    """Return the standard error of the median of ``count`` normal values."""
     return MEDIAN_ERROR * deviation / float(np.sqrt(count))

@@ -1,15 +1,15 @@
-"""Whether the steps of a window are steady: yes, no, or too few to tell.
+"""Steady-state test of a window: yes, no, or inconclusive.
 
-Three differences of means are examined, in shares of the mean step: first half and second half, first quarter and
-rest, last quarter and rest. The window is
+Three differences of means are examined, in shares of the mean step: first half and second half, first quarter and rest,
+last quarter and rest. The window is
 
 * *steady* if each difference + EQUIVALENT standard errors is at most the tolerance: equivalence is shown;
 * *not steady* if one difference − DIFFERENT standard errors is above the tolerance;
-* otherwise these steps are *inconclusive*, and the number of further steps that would is computed.
+* otherwise *inconclusive*, with the number of further steps that would tell.
 
-Noise therefore never makes a window steady. The standard error takes neighbouring steps that resemble each other into
-account, as a first-order autoregressive process: its variance and its correlation come from differences of steps
-one and two apart, which a drift and a change of level hardly enter. Single slow steps decide nothing.
+Noise therefore never makes a window steady. The standard error takes autocorrelation into account, as a first-order
+autoregressive process: variance and correlation come from differences of steps one and two apart, which a drift and a
+change of level hardly enter. Single slow steps decide nothing.
 """
 
 import math
@@ -21,7 +21,8 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, median, running_median
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import RATE_PAGES, Dtype, Metric, R, Source
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Source
 from dlperf_study.metrics.statistics import DEVIATIONS
 
 #: By how much the parts of a window may differ where no precision is claimed.
@@ -45,9 +46,9 @@ CUTS = 20
 
 
 def steadiness_tolerance(precision: float | None) -> float:
-    """Return by how much the parts of a steady window may differ, a share of a step.
+    """Return the tolerance of steadiness, as a share of a step.
 
-    A study that asks for a coarser ``precision``, or for none, gets no other runs called steady.
+    A study with a coarser ``precision``, or none, does not get a wider tolerance.
     """
     return min(precision or TOLERANCE, TOLERANCE)
 
@@ -62,10 +63,10 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Whether a window is steady, and what further steps would help.
+    """Whether a window is steady, and how many further steps help.
 
     ``difference``: the largest of the three, a share of the mean step; NaN with fewer than MINIMUM_STEPS.
-    ``further_steps``: how many more would tell; 0 if it is steady, None if it is not, because more of them are no help.
+    ``further_steps``: how many more would tell; 0 if it is steady, None if more are no help.
     """
 
     answer: Answer
@@ -79,27 +80,21 @@ class Steadiness:
 
 
 def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
-    """Return whether the steps of a window are steady.
-
-    Args:
-        step_seconds: every step in order, above 0; shape (steps,)
-        tolerance: by which share of the mean step the parts of a steady window may differ
-
-    """
+    """Return whether the steps of a window are steady."""
     if step_seconds.size < MINIMUM_STEPS:
         return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
     return _tested(_replace_single_slow_steps(step_seconds), tolerance)
 
 
 def steadiness_of_usual(step_seconds: Floats) -> Steadiness:
-    """Return what ``steadiness`` returns, of steps without slow ones: these were left out already."""
+    """Return ``steadiness`` for steps without slow ones."""
     if step_seconds.size < MINIMUM_STEPS:
         return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
     return _tested(step_seconds, TOLERANCE)
 
 
 def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None:
-    """Return the first step from which the window is steady: 0 if all of it is, None if less than half of it is."""
+    """Return the first steady step; None beyond half of the window."""
     count = step_seconds.size
     for piece in range(CUTS // 2 + 1):
         cut = count * piece // CUTS
@@ -109,7 +104,7 @@ def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None
 
 
 def noise(values: Floats) -> tuple[float, float]:
-    """Return the standard deviation of the noise of a series, and the correlation of neighbouring values, 0 or more.
+    """Return standard deviation and lag-1 correlation of a series' noise.
 
     For a first-order autoregressive process the variance of differences of values k apart is 2 σ² (1 − ρᵏ).
     """
@@ -121,7 +116,7 @@ def noise(values: Floats) -> tuple[float, float]:
 
 
 def mean_error_factor(correlation: float) -> float:
-    """Return how many times larger correlated neighbours make the standard error of a mean."""
+    """Return the factor of correlation on the error of a mean."""
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 
@@ -140,7 +135,7 @@ def _tested(step_seconds: Floats, tolerance: float) -> Steadiness:
 
 
 def _differences(values: Floats) -> tuple[Floats, Floats]:
-    """Return the three differences of means, and the standard error of each for uncorrelated noise of deviation 1."""
+    """Return three differences of means, and their errors for unit noise."""
     count, quarter, half = values.size, values.size // 4, values.size // 2
     sums = np.concatenate(([0.0], np.cumsum(values)))
     first = np.array([sums[half], sums[quarter], sums[count - quarter]])
@@ -150,9 +145,10 @@ def _differences(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _further_steps(steps: int, error: float) -> int:
-    """Return how many more steps would probably show that a window is steady, if it is; at least as many again.
+    """Return how many more steps would probably show steadiness.
 
-    ``error``: the standard error in tolerances, which falls with the square root of the steps. Two digits are given.
+    At least as many again. ``error``: the standard error in tolerances, which falls with the square root of the steps.
+    Two digits are given.
     """
     further = max(steps * (SHOWN * error) ** 2 - steps, steps, ENOUGH_STEPS - steps)
     unit = 10.0 ** (int(np.log10(further)) - 1)
@@ -160,7 +156,7 @@ def _further_steps(steps: int, error: float) -> int:
 
 
 def _replace_single_slow_steps(step_seconds: Floats) -> Floats:
-    """Return the steps with the few that are far slower than their neighbours replaced by these."""
+    """Replace single slow steps by their neighbours."""
     level = running_median(step_seconds, NEIGHBOURS)
     excess = step_seconds - level
     slow = np.flatnonzero(excess > OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
@@ -172,7 +168,7 @@ def _replace_single_slow_steps(step_seconds: Floats) -> Floats:
 
 
 def _means_of_pieces(values: Floats) -> Floats:
-    """Return the means of MOST_PIECES successive pieces of a long series; the values themselves of a short one."""
+    """Return the means of MOST_PIECES pieces, or a short series itself."""
     size = values.size // MOST_PIECES
     if size < 2:
         return values
@@ -181,7 +177,7 @@ def _means_of_pieces(values: Floats) -> Floats:
 
 
 def _variance(differences: Floats) -> float:
-    """Return the variance of differences around their median; those at changes of level are clipped."""
+    """Return the variance around the median, with clipped outliers."""
     deviations = differences - median(differences)
     limit = CLIPPED * DEVIATIONS * median(np.abs(deviations))
     return float(np.square(np.minimum(np.abs(deviations), limit)).mean())
@@ -189,14 +185,14 @@ def _variance(differences: Floats) -> float:
 
 @dataclass(frozen=True)
 class WindowSteadiness:
-    """Whether a measured window is steady, and the first of its ``steps`` from which it is: see ``settled_at``."""
+    """Steadiness of a window, and its first steady step."""
 
     steadiness: Steadiness
     settled_at_step: int | None
     steps: int
 
     @classmethod
-    def of(cls, step_seconds: Floats, tolerance: float = TOLERANCE) -> "WindowSteadiness":
+    def from_steps(cls, step_seconds: Floats, tolerance: float = TOLERANCE) -> "WindowSteadiness":
         """Test the steps of a window; ``tolerance``: see ``steadiness``."""
         result = steadiness(step_seconds, tolerance)
         return cls(result, 0 if result.is_steady else settled_at(step_seconds, tolerance), step_seconds.size)
@@ -218,7 +214,9 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
 
 def _answer(window: WindowSteadiness) -> str | None:
     answer = window.steadiness.answer
-    return None if answer is Answer.INCONCLUSIVE else str(answer)
+    if answer is Answer.INCONCLUSIVE:
+        return None
+    return str(answer)
 
 
 METRICS = (
@@ -228,12 +226,12 @@ METRICS = (
         "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to"
         " differ by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to "
         "differ by more; missing if the window decides neither",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_answer,
         source=Source.STEADINESS,
         missing_of_run="its steps are too few, or vary too much, to tell",
-        pages=RATE_PAGES,
+        pages=metric.RATE_PAGES,
         diagnose=unsteady,
     ),
     Metric(
@@ -241,7 +239,7 @@ METRICS = (
         "Settled at step",
         "first measured step from which the window is steady; missing if that can't be shown of any half of it;"
         " of ingested logs, steps count from the start",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda window: window.settled_at_step,
         source=Source.STEADINESS,

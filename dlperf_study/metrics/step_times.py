@@ -1,4 +1,4 @@
-"""How long the steps of a run take, what comes before and after those that count, and the table of all steps."""
+"""Step times of a run, warm-up, drain and the steps table."""
 
 from collections.abc import Iterator
 
@@ -6,18 +6,8 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import (
-    COMMUNICATION,
-    RATE_PAGES,
-    RC,
-    Dtype,
-    Metric,
-    R,
-    S,
-    Summary,
-    once_per_run,
-    only_in_tokens,
-)
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
 from dlperf_study.records.lines import TRAINING, WARMUP
 from dlperf_study.records.rank_log import Window
@@ -34,16 +24,18 @@ def step_seconds(run: Run) -> float:
 
 
 def step_variation(step_seconds: Floats) -> float | None:
-    """Return standard deviation / mean of the steps of a window; None for a single step."""
-    return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
+    """Return standard deviation / mean of steps; None for one."""
+    if step_seconds.size > 1:
+        return float(step_seconds.std(ddof=1) / step_seconds.mean())
+    return None
 
 
-@once_per_run
+@metric.once_per_run
 def steps_of_job(run: Run) -> Floats:
     """Return the seconds of the measured steps of the job.
 
-    Where ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
-    server no rank waits for another, and the steps of all ranks count.
+    If ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
+    server the steps of all ranks count.
     """
     step_seconds = run.step_seconds(TRAINING)
     is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
@@ -52,26 +44,28 @@ def steps_of_job(run: Run) -> Floats:
 
 
 def step_percentile(run: Run, percentile: int) -> float | None:
-    """Return a percentile of the job's step times in seconds, linear between the two nearest steps.
+    """Return a percentile of the job's step times in seconds.
 
-    None where a window has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
+    None with fewer steps than one beyond it needs: 20 for the 95th, 100 for the 99th.
     """
     steps = steps_of_job(run)
-    return float(np.percentile(steps, percentile)) if steps.size * (100 - percentile) >= 100 else None
+    if steps.size * (100 - percentile) >= 100:
+        return float(np.percentile(steps, percentile))
+    return None
 
 
 def drain_seconds(run: Run) -> float:
-    """Return how long updates of the rank that was done last were certainly pending after its window."""
+    """Return how long updates were pending after the last rank's window."""
     return float(slowest_rank(run).end["drain_seconds"])
 
 
 def drain_resolution_seconds(run: Run) -> float:
-    """Return by how much a drain may have been longer than its rank could see."""
+    """Return the resolution of the drain in seconds."""
     return max(float(log.end["drain_resolution_seconds"]) for log in run.ranks)
 
 
 def warmup_slowdown(run: Run) -> float | None:
-    """Return how many times longer the first warm-up step took than a measured one, on the slowest rank."""
+    """Return first warm-up step / measured step of the slowest rank."""
     warmup = run.slowest(WARMUP)
     if warmup is None or not warmup.steps:
         return None
@@ -79,13 +73,13 @@ def warmup_slowdown(run: Run) -> float | None:
 
 
 def final_loss(run: Run) -> float | None:
-    """Return the loss of the last measured step, as the mean over ranks."""
+    """Return the mean loss over ranks of the last measured step."""
     losses = [window.losses[-1] for window in run.windows(TRAINING) if window.losses.size]
     return float(np.mean(losses)) if losses else None
 
 
 def _ended_warmup(run: Run) -> Window | None:
-    """Return the warm-up of the slowest rank; None if it is not recorded why it ended."""
+    """Return the slowest rank's warm-up; None without a recorded end."""
     warmup = run.slowest(WARMUP)
     return warmup if warmup and warmup.ended_by else None
 
@@ -101,7 +95,7 @@ def _warmup_end(run: Run) -> str | None:
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:
-    """Asynchronous updates were pending when the clock stopped; how long is known to a resolution only."""
+    """Asynchronous updates were pending when the clock stopped."""
     drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
     if drain > DRAIN_SHARE * makespan:
         message = f"late updates took {drain:.3g} s of the {makespan:.3g} s that count"
@@ -123,7 +117,7 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> Metric:
         f"step_p{percentile}_seconds",
         f"Step, p{percentile}",
         definition,
-        RC,
+        metric.RC,
         unit="s",
         value=lambda run: step_percentile(run, percentile),
         summary=Summary.POSITIVE_MEAN,
@@ -141,18 +135,18 @@ METRICS = (
         "step_seconds",
         "Step",
         "slowest rank's window / measured steps",
-        RC,
+        metric.RC,
         unit="s",
         value=step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(only_in_tokens,),
-        pages=(COMMUNICATION,),
+        missing=(metric.only_in_tokens,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "step_variation",
         "Step variation",
         "coefficient of variation of the slowest rank's steps: standard deviation / mean",
-        R,
+        metric.R,
         value=lambda run: step_variation(slowest_training(run).step_seconds),
     ),
     _percentile(50, ()),
@@ -163,17 +157,17 @@ METRICS = (
         "Late updates",
         "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
         "training",
-        R,
+        metric.R,
         unit="s",
         value=drain_seconds,
-        pages=RATE_PAGES,
+        pages=metric.RATE_PAGES,
         diagnose=late_updates,
     ),
     Metric(
         "steps_warmed_up",
         "Warm-up",
         "steps of the warm-up, the same number on every rank",
-        R,
+        metric.R,
         unit="steps",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_steps_warmed_up,
@@ -183,7 +177,7 @@ METRICS = (
         "Warm-up ended",
         "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
         "the warm-up steps were requested",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_warmup_end,
     ),
@@ -191,7 +185,7 @@ METRICS = (
         "steps_measured",
         "Measured",
         "steps of the training window, as many on every rank",
-        R,
+        metric.R,
         unit="steps",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).steps,
@@ -200,27 +194,31 @@ METRICS = (
         "warmup_slowdown",
         "First step",
         "first warm-up step / median measured step, slowest rank",
-        R,
+        metric.R,
         unit="×",
         value=warmup_slowdown,
     ),
-    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", R, value=final_loss),
-    Metric("rank", "Rank", "which training process; −1: the whole job, of ingested logs", S, dtype=Dtype.INTEGER),
+    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", metric.R, value=final_loss),
+    Metric(
+        "rank", "Rank", "which training process; −1: the whole job, of ingested logs", metric.S, dtype=Dtype.INTEGER
+    ),
     Metric(
         "window",
         "Window",
         "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
         "logs, training counts, warmup comes before it, and left_out is within",
-        S,
+        metric.S,
         dtype=Dtype.STRING,
     ),
     Metric(
         "step",
         "Step",
         "number of the step in its window, from 0; of ingested logs, since the start",
-        S,
+        metric.S,
         dtype=Dtype.INTEGER,
     ),
-    Metric("seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", S, unit="s"),
-    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", S),
+    Metric(
+        "seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", metric.S, unit="s"
+    ),
+    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", metric.S),
 )

@@ -1,11 +1,12 @@
-"""The throughput of a run. A job is as slow as its slowest rank, so the slowest rank represents all."""
+"""Throughput of a run, by its slowest rank."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.metric import RATIO_PAGES, RC, SCALING, Metric, Summary, once_per_run, only_in_tokens
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Metric, Summary
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -13,9 +14,9 @@ from dlperf_study.study.exchange import PUSH_PULL
 from dlperf_study.study.study import COMPARISON
 
 
-@once_per_run
+@metric.once_per_run
 def slowest_training(run: Run) -> Window:
-    """Return the training window of the rank whose updates were done last; every completed run has one."""
+    """Return the training window of the last rank to finish."""
     return slowest_rank(run).windows[TRAINING]
 
 
@@ -25,52 +26,62 @@ def slowest_rank(run: Run) -> RankLog:
 
 
 def rank_seconds(log: RankLog) -> float:
-    """Return the seconds a rank took until its updates were done: its training window and its late updates."""
+    """Return a rank's training window and late updates in seconds."""
     return log.windows[TRAINING].seconds + float(log.end["drain_seconds"])
 
 
 def makespan_seconds(run: Run) -> float:
-    """Return the seconds until all updates of the training window were done: the slowest rank's."""
+    """Return wall-clock seconds until the slowest rank's updates are done."""
     return max(map(rank_seconds, run.ranks))
 
 
+def step_share(run: Run, seconds: float | None) -> float | None:
+    """Return seconds per step as a share of a step, or None."""
+    if seconds is None:
+        return None
+    return seconds * slowest_training(run).steps / makespan_seconds(run)
+
+
 def throughput(run: Run) -> float | None:
-    """Return samples/s of the whole job: global batch × measured steps / makespan; None if a sample is not known."""
+    """Return samples/s of the job: global batch × steps / makespan."""
     if (recorded := _recorded(run, lambda window: window.samples)) is not None:
         return recorded / makespan_seconds(run)
     batch = run.configuration.global_batch
-    return batch * slowest_training(run).steps / makespan_seconds(run) if batch else None
+    if batch:
+        return batch * slowest_training(run).steps / makespan_seconds(run)
+    return None
 
 
 def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | None:
-    """Return what all ranks trained by what each says of its steps; None where none says it: all do, or none does."""
+    """Return the sum of what ranks record per step, or None."""
     counts_of_ranks = [counts(window) for window in run.windows(TRAINING)]
     recorded = [float(count.sum()) for count in counts_of_ranks if count is not None]
     return sum(recorded) if recorded else None
 
 
 def token_throughput(run: Run) -> float | None:
-    """Return tokens/s of the whole job: tokens of a step × measured steps / makespan; None if they are not known."""
+    """Return tokens/s of the job: tokens per step × steps / makespan."""
     if (recorded := _recorded(run, lambda window: window.tokens)) is not None:
         return recorded / makespan_seconds(run)
     program, configuration = run.facts.get("program"), run.configuration
     # Ranks that share the work on a sequence do not count it twice.
     of_sequences = configuration.global_batch * configuration.sequence_length
     tokens = program["tokens_per_step"] if program else of_sequences
-    return tokens * slowest_training(run).steps / makespan_seconds(run) if tokens else None
+    if tokens:
+        return tokens * slowest_training(run).steps / makespan_seconds(run)
+    return None
 
 
 def device_token_throughput(run: Run) -> float | None:
-    """Return tokens/s of the whole job / its devices; None if tokens are not known."""
+    """Return tokens/s per device; None if tokens are unknown."""
     tokens = token_throughput(run)
-    return tokens / run.configuration.world_size if tokens else None
+    if tokens:
+        return tokens / run.configuration.world_size
+    return None
 
 
 def sum_of_rank_rates(run: Run) -> float | None:
-    """Return the sum of the rates of asynchronous trainers, in samples/s: what the servers apply while all train.
-
-    None where ranks wait for each other in each step: then their rates are one rate.
-    """
+    """Return the summed samples/s of asynchronous trainers."""
     if run.ranks[0].facts["exchange"] != PUSH_PULL:
         return None
     batch = run.configuration.batch_per_device
@@ -78,13 +89,15 @@ def sum_of_rank_rates(run: Run) -> float | None:
 
 
 def mean_of_rates(run: Run) -> float | None:
-    """Return the arithmetic mean of the slowest rank's per-step rates, in samples/s; None if a sample is not known.
-
-    Of equal steps never below ``throughput``; for comparison with results that were published in this way.
-    """
-    recorded = [window.samples for window in run.windows(TRAINING) if window.samples is not None]
+    """Return the slowest rank's mean per-step samples/s; None if unknown."""
+    recorded = []
+    for window in run.windows(TRAINING):
+        if window.samples is not None:
+            recorded.append(window.samples)
     batch = np.sum(recorded, axis=0) if recorded else run.configuration.global_batch
-    return float(np.mean(batch / slowest_training(run).step_seconds)) if np.any(batch) else None
+    if np.any(batch):
+        return float(np.mean(batch / slowest_training(run).step_seconds))
+    return None
 
 
 METRICS = (
@@ -93,12 +106,12 @@ METRICS = (
         "Throughput",
         "global batch × measured steps / makespan: the slowest rank's window with its late updates, whole job; of "
         "ingested logs, samples / seconds of the steady part of what the program printed",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=throughput,
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens,),
-        pages=(*RATIO_PAGES, COMPARISON),
+        missing=(metric.only_in_tokens,),
+        pages=(*metric.RATIO_PAGES, COMPARISON),
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
@@ -108,11 +121,11 @@ METRICS = (
         "tokens of a step × measured steps / makespan, whole job: global batch × sequence length, or what the study of "
         "a program gives; of ingested logs, tokens / seconds of the steady part of what the program printed; speedups "
         "of a study in which nothing else is known, or that counts tokens, are of this",
-        RC,
+        metric.RC,
         unit="tokens/s",
         value=token_throughput,
         summary=Summary.GEOMETRIC,
-        pages=RATIO_PAGES,
+        pages=metric.RATIO_PAGES,
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
@@ -120,7 +133,7 @@ METRICS = (
         "device_token_throughput",
         "Token throughput per device",
         "token throughput / devices, those that share samples too: tokens/s/GPU of published tables",
-        RC,
+        metric.RC,
         unit="tokens/s",
         value=device_token_throughput,
         summary=Summary.GEOMETRIC,
@@ -130,7 +143,7 @@ METRICS = (
         "sum_of_rank_rates",
         "Sum of trainers",
         "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=sum_of_rank_rates,
         summary=Summary.GEOMETRIC,
@@ -141,11 +154,11 @@ METRICS = (
         "Mean of rates",
         "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
         "count; for comparison with published numbers only",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=mean_of_rates,
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens,),
-        pages=(SCALING,),
+        missing=(metric.only_in_tokens,),
+        pages=(metric.SCALING,),
     ),
 )

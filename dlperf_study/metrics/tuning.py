@@ -1,10 +1,11 @@
-"""How a library computed, as observed: number format, loss scaling, tuning and compiling."""
+"""Observed number format, loss scaling, autotuning and compilation."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import RATE_PAGES, RC, Dtype, Metric, R, Summary
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.metrics.throughput import slowest_training
 from dlperf_study.records.run import Run
 from dlperf_study.study.configuration import PARAMETERS
@@ -13,7 +14,7 @@ NO_COMPILER = PARAMETERS["compiler"].default
 
 
 def compile_seconds(run: Run) -> float | None:
-    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank has none."""
+    """Return the time of compiled first steps; None without a compiler."""
     seconds: list[float] = [log.facts["first_steps_seconds"] for log in run.ranks if "first_steps_seconds" in log.facts]
     is_complete = run.configuration.compiler != NO_COMPILER and len(seconds) == len(run.ranks)
     return max(seconds) if is_complete else None
@@ -24,7 +25,7 @@ def _observed(name: str) -> Callable[[Run], Any]:
 
 
 def skipped_steps(run: Run) -> Iterator[Diagnostic]:
-    """Measured steps updated nothing: gradients overflowed, and loss scaling left the updates out."""
+    """Gradient overflow left out updates of measured steps."""
     window = slowest_training(run)
     if window.skipped_steps:
         skipped = f"{window.skipped_steps} of {window.steps} measured steps updated nothing"
@@ -41,7 +42,7 @@ METRICS = (
         "first training step of a compiled network, before all windows: tracing, compiling or reading what "
         "earlier runs of the configuration compiled, and the step itself; longest of the ranks; missing without"
         " a compiler",
-        RC,
+        metric.RC,
         unit="s",
         value=compile_seconds,
         summary=Summary.POSITIVE_MEAN,
@@ -52,7 +53,7 @@ METRICS = (
         "Computed in",
         "number format of the first convolution or matrix product of a training step before all windows, as "
         "observed; float32 that reads 10 bits of the mantissa is tf32",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: run.ranks[0].facts.get("computed_in"),
     ),
@@ -60,18 +61,18 @@ METRICS = (
         "loss_scale",
         "Loss scale",
         "factor of the loss when training ended; missing without loss scaling",
-        R,
+        metric.R,
         value=lambda run: run.ranks[0].end.get("loss_scale"),
     ),
     Metric(
         "skipped_steps",
         "Skipped steps",
         "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
-        R,
+        metric.R,
         unit="steps",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).skipped_steps,
-        pages=RATE_PAGES,
+        pages=metric.RATE_PAGES,
         diagnose=skipped_steps,
     ),
     Metric(
@@ -79,7 +80,7 @@ METRICS = (
         "Observed memory format",
         "nchw or nhwc: memory format of the output of the first convolution of a training step before all "
         "windows; missing if its sizes leave it open; what a compiler orders anew is not seen",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_observed("memory_format"),
     ),
@@ -87,7 +88,7 @@ METRICS = (
         "observed_cudnn_autotune",
         "Observed cuDNN autotuning",
         "enabled or disabled, as the library says after this step; missing on CPUs",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_observed("cudnn_autotune"),
     ),
@@ -95,7 +96,7 @@ METRICS = (
         "observed_fused_optimizer",
         "Observed parameter update",
         "fused, foreach or for_loop, as the optimizer says after this step; missing if it can't be asked",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_observed("fused_optimizer"),
     ),

@@ -1,23 +1,12 @@
-"""The network of a run, the share of its devices' peak that it reaches, and what a share above 1 means."""
+"""Network of a run and utilisation of its devices' peak."""
 
 from collections.abc import Iterator
 from typing import cast
 
 from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.communication import nothing_to_exchange
-from dlperf_study.metrics.metric import (
-    AUDIT,
-    COMMUNICATION,
-    RC,
-    RCP,
-    SCALING,
-    Dtype,
-    Gap,
-    Metric,
-    R,
-    Summary,
-    only_in_tokens,
-)
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.run import Run
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
@@ -31,34 +20,32 @@ WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer m
 
 
 def device_peak(run: Run) -> tuple[float | None, str | None]:
-    """Return the FLOP/s of one device in the number format that was computed in, and who says so; None: unknown.
+    """Return FLOP/s and source of one device's peak, or None.
 
-    The cluster file comes first, then the data sheet of the device that reported itself. A run that does not say what
-    it computed in, as older ones, has the one peak of its cluster file or none.
+    The cluster file comes first, then the data sheet. Without a recorded number format only the single peak of the
+    cluster file counts.
     """
     facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
     if from_file := peak_of_file(facts["device_peak_flops"], number_format):
         return from_file, FROM_CLUSTER_FILE
-    peak = known_peak(facts["device_name"], number_format) if number_format else None
+    peak = None
+    if number_format:
+        peak = known_peak(facts["device_name"], number_format)
     if peak is None:
         return None, None
-    units = run.configuration.threads_per_device if peak.per_thread else 1
+    units = 1
+    if peak.per_thread:
+        units = run.configuration.threads_per_device
     return peak.flops * units, peak.source
 
 
 def model_flops_utilisation(run: Run) -> float | None:
-    """Return throughput × FLOPs per sample / (devices × peak), or None if FLOPs or peak are unknown.
-
-    Formula: Chowdhery et al., "PaLM" (2022), appendix B.
-    """
+    """Return MFU: throughput × FLOPs per sample / (devices × peak) (PaLM, 2022)."""
     return _share_of_peak(run, flops_per_sample(run))
 
 
 def hardware_flops_utilisation(run: Run) -> float | None:
-    """Return the same with all FLOPs that devices do, those of recomputation too; None without recomputation.
-
-    Formula: Chowdhery et al., "PaLM" (2022), section 4.1.
-    """
+    """Return HFU, with recomputed FLOPs (PaLM, 2022); None without recomputation."""
     return _share_of_peak(run, hardware_flops_per_sample(run))
 
 
@@ -71,18 +58,18 @@ def _share_of_peak(run: Run, flops: float | None) -> float | None:
 
 
 def flops_per_sample(run: Run) -> float | None:
-    """Return the FLOPs of one sample, forward and backward, as its rank or the study of its program says; or None."""
+    """Return the FLOPs of a sample, forward and backward, or None."""
     program = run.facts.get("program")
     return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
 
 
 def hardware_flops_per_sample(run: Run) -> float | None:
-    """Return the FLOPs that devices do for one sample, where they compute activations again; else None."""
+    """Return the FLOPs of a sample with recomputation, or None."""
     return cast(float | None, run.ranks[0].facts.get("hardware_flops_per_sample"))
 
 
 def exchanged_gradients(run: Run) -> int | None:
-    """Return the bytes of gradients that rank 0 exchanges in a step; None where it has a part of the model alone."""
+    """Return rank 0's gradient bytes per step; None for a sharded model."""
     if run.configuration.tensor_parallel > 1 or run.configuration.pipeline_parallel > 1:
         return None
     gradient_bytes: int | None = run.ranks[0].facts.get("gradient_bytes")
@@ -98,37 +85,41 @@ def _gradients_of_part(gap: Gap) -> str:
 
 def _nothing_again(gap: Gap) -> str:
     is_again = gap.runs["recompute"] == BLOCKS_AGAIN
-    return "" if is_again.any() else "it computes no activations again, so that HFU is MFU"
+    if is_again.any():
+        return ""
+    return "it computes no activations again, so that HFU is MFU"
 
 
 def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None:
-    """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
+    """Return the severity of a utilisation above 1, or None.
 
-    Above 1 it is a warning for a convolutional network as far as Winograd's algorithm may save, and else an error.
+    A warning for a convolutional network as far as Winograd's algorithm may save, else an error.
     """
     if share <= 1:
         return None
     is_possible = is_convolutional and share <= WINOGRAD_FACTOR
-    return Severity.WARNING if is_possible else Severity.ERROR
+    if is_possible:
+        return Severity.WARNING
+    return Severity.ERROR
 
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
-    """The utilisation is above 1: more FLOPs than the peak of the device."""
+    """The utilisation is above 1: more FLOPs than the peak."""
     yield from _above_peak(run, "mfu", model_flops_utilisation(run))
 
 
 def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
-    """The utilisation with recomputation is above 1: more FLOPs than the peak of the device."""
+    """The utilisation with recomputation is above 1."""
     yield from _above_peak(run, "hfu", hardware_flops_utilisation(run))
 
 
-def _above_peak(run: Run, metric: str, share: float | None) -> Iterator[Diagnostic]:
+def _above_peak(run: Run, name: str, share: float | None) -> Iterator[Diagnostic]:
     severity = None if share is None else severity_above_peak(share, run.configuration.samples == IMAGES)
     if severity is not None:
         peak, source = device_peak(run)
         is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
         explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
-        yield Diagnostic(metric, f"{share:.2f} is above 1: {explanation}", severity)
+        yield Diagnostic(name, f"{share:.2f} is above 1: {explanation}", severity)
 
 
 _NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"
@@ -138,7 +129,7 @@ METRICS = (
         "parameters",
         "Parameters",
         "trainable parameters on rank 0; with a sharded classifier, its shard",
-        RCP,
+        metric.RCP,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=Summary.FACT,
@@ -148,19 +139,19 @@ METRICS = (
         "gradient_bytes",
         "Gradient",
         "bytes of gradients rank 0 exchanges in a step",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=exchanged_gradients,
         summary=Summary.FACT,
         missing=(nothing_to_exchange, _gradients_of_part),
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "flops_per_sample",
         "FLOPs per sample",
         "forward and backward of one sample",
-        RC,
+        metric.RC,
         unit="FLOP",
         value=flops_per_sample,
         summary=Summary.FACT,
@@ -171,7 +162,7 @@ METRICS = (
         "Hardware FLOPs per sample",
         "FLOPs per sample, and those of activations that are computed again: one more forward pass of the blocks, "
         "without their last matrix where the backward pass does not need what it gives",
-        RC,
+        metric.RC,
         unit="FLOP",
         value=hardware_flops_per_sample,
         summary=Summary.FACT,
@@ -183,7 +174,7 @@ METRICS = (
         "Device peak",
         "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
         "file, else in the data sheet of the device; missing if in neither",
-        R,
+        metric.R,
         unit="FLOP/s",
         value=lambda run: device_peak(run)[0],
     ),
@@ -191,7 +182,7 @@ METRICS = (
         "device_peak_source",
         "Peak from",
         "the cluster file, or the data sheet of the device",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: device_peak(run)[1],
     ),
@@ -199,12 +190,12 @@ METRICS = (
         "mfu",
         "MFU",
         "throughput × FLOPs per sample / (devices × device peak); missing if unknown",
-        RC,
+        metric.RC,
         value=model_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=(only_in_tokens, _NO_PEAK_OR_FLOPS),
-        pages=(SCALING, AUDIT),
+        missing=(metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
+        pages=(metric.SCALING, metric.AUDIT),
         diagnose=impossible_utilisation,
     ),
     Metric(
@@ -212,12 +203,12 @@ METRICS = (
         "HFU",
         "throughput × hardware FLOPs per sample / (devices × device peak): what the devices do, with the activations "
         "that they compute again, and not what the training needs, which is MFU; missing if unknown",
-        RC,
+        metric.RC,
         value=hardware_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=(_nothing_again, only_in_tokens, _NO_PEAK_OR_FLOPS),
-        pages=(SCALING, AUDIT),
+        missing=(_nothing_again, metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
+        pages=(metric.SCALING, metric.AUDIT),
         diagnose=impossible_hardware_utilisation,
     ),
 )

@@ -1,10 +1,8 @@
-"""The scaling-loss breakdown: what each cause adds to the ideal step, in parts that add up.
+"""Scaling-loss breakdown: the time that each cause adds to the ideal step.
 
-The ideal step is that of the baseline, for as much work of a device. What a configuration adds is the difference of
-each part of a step: the mean computation of its ranks, by how much the slowest rank's is longer, the waiting for
-jitter, what of the exchange is exposed besides, the input wait, and the drain. Where no step can be done without its
-exchange, and where logs print nothing but rates, these can't be separated: then they are one cause, without those that
-can, which are the bubble of a pipeline and the input wait.
+The ideal step is the baseline's, for as much work per device. Causes are differences of parts: the mean computation of
+ranks, the excess of the slowest rank, jitter, other exposed communication, the input wait, and the drain. If parts
+can't be separated, they are one cause, without the pipeline bubble and the input wait.
 """
 
 from collections.abc import Mapping
@@ -14,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.metrics.communication import MIN_JITTER_SECONDS
-from dlperf_study.metrics.comparison import Samples, samples_of
+from dlperf_study.metrics.comparison import Samples, collect_samples
 from dlperf_study.metrics.statistics import Bounded, Estimate, Interval, Sample
 
 STEP, TOGETHER, INPUT, BUBBLE, JITTER = "step", "together", "input", "bubble", "jitter"
@@ -31,7 +29,6 @@ CAUSES = {
 }
 #: A breakdown whose step differs from the throughput by more than this share is not shown.
 MAX_DEPARTURE = 0.10
-#: The causes of a step of which all parts were measured.
 _OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
 #: The causes that are left out where neither step has them.
 _IF_ANY = (JITTER, BUBBLE)
@@ -41,7 +38,7 @@ _OF_OTHERS: tuple[tuple[str, ...], ...] = ((INPUT, BUBBLE), (BUBBLE,), (INPUT,),
 
 @dataclass(frozen=True)
 class Waterfall:
-    """The ideal step of a configuration, what each cause adds to it, and the measured step; seconds.
+    """Ideal step, causes and measured step of a configuration; seconds.
 
     Means add up: ideal + causes = measured. Intervals are of differences within common rounds.
     """
@@ -63,7 +60,7 @@ class Waterfall:
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The seconds of a step of completed runs and of its parts, by configuration.
+    """Step times of completed runs and their parts, by configuration.
 
     ``levels``: the same step divided into ever fewer parts, as fewer are known of some runs; each level has the step
     and its parts by name.
@@ -72,13 +69,13 @@ class StepSamples:
     levels: tuple[Mapping[str, Samples], ...]
 
     @classmethod
-    def of(
+    def from_runs(
         cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series, looks: int = 1
     ) -> "StepSamples":
         """Return the samples of completed runs.
 
-        ``rounds``: see ``samples_of``. ``bubble_seconds``: of each run, by the index of ``runs``; 0 without a pipeline,
-        missing where it is not known. ``looks``: see ``Estimate``.
+        ``rounds``: see ``collect_samples``. ``bubble_seconds``: of each run, by its index; 0 without a pipeline,
+        missing if unknown. ``looks``: see ``Estimate``.
         """
         levels = [_parts_of_whole(runs)]
         measured = {INPUT: runs["input_seconds"], BUBBLE: bubble_seconds}
@@ -86,15 +83,16 @@ class StepSamples:
             levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
         samples = []
         for parts in levels:
-            by_name = {name: samples_of(seconds, runs["identity"], rounds, looks) for name, seconds in parts.items()}
+            by_name = {}
+            for name, seconds in parts.items():
+                by_name[name] = collect_samples(seconds, runs["identity"], rounds, looks)
             samples.append(by_name)
         return cls(tuple(samples))
 
     def waterfall(self, identity: str, baseline: str, work: float) -> Waterfall | None:
-        """Return the waterfall of a configuration; None where its step or that of its baseline is not known.
+        """Return a configuration's waterfall; None without both steps.
 
-        With the most causes that are known of both. ``work``: how many times the work of a device of the baseline a
-        device has in a step.
+        With the most causes that are known of both. ``work``: the work per device and step relative to the baseline.
         """
         common = [parts for parts in self.levels if identity in parts[STEP] and baseline in parts[STEP]]
         if not common:
@@ -111,7 +109,7 @@ class StepSamples:
 
 
 def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the seconds of the parts of a step, which add up to it, of the runs in which all were measured."""
+    """Return complete parts of a step, which add up."""
     measured = runs.dropna(subset=["broken_down_step_seconds", "computation_seconds", "load_balance"])
     mean_computation = measured["computation_seconds"] * measured["load_balance"]
     # What is 0 stays in the exposed exchange: jitter that is small, or where ranks wait inside their computation.
@@ -126,20 +124,14 @@ def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[str, pd.Series]:
-    """Return the seconds of a step, of the parts of it that were measured, and of the rest together.
-
-    Of the runs in which all of these are known.
-    """
+    """Return a step, its measured parts, and the rest."""
     parts = pd.DataFrame({STEP: step, **measured}).astype(float).dropna()
     together = parts[STEP] - parts[list(measured)].sum(axis="columns")
     return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
 
 
 def contradicts(seconds: float, by_throughput: Bounded) -> bool:
-    """Return whether a step of the breakdown contradicts the throughput of all runs.
-
-    The step is outside the interval or more than 10 % away. ``by_throughput``: seconds of a step, with their interval.
-    """
+    """Return whether a breakdown contradicts the throughput of all runs."""
     expected, low, high = by_throughput
     if low is not None and high is not None and not low <= seconds <= high:
         return True
@@ -152,7 +144,7 @@ def _scaled(sample: Sample, factor: float) -> Sample:
 
 
 def _common(sample: Sample, compared: Sample) -> Estimate:
-    """Return the mean of the runs that differences are made of: those of common rounds, where enough are."""
+    """Return the mean over common rounds, if there are enough."""
     if sample.rounds is None or compared.rounds is None:
         return sample.estimate
     # A run in no round has none in common: NaN is not equal to NaN.
@@ -163,11 +155,10 @@ def _common(sample: Sample, compared: Sample) -> Estimate:
 
 
 def exposed_of_kinds(exposed: Interval | None, alone: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return within which seconds each of several exchanges of a step is exposed, by its name.
+    """Return bounds of each kind's exposed seconds, by name.
 
-    From the ends of their 95 % intervals, and as if none was exposed for longer than it takes ``alone``: of what is
-    ``exposed``, at least what all others can't explain. Without ``exposed``, as no step can be done without the
-    exchange, from nothing to all of it. Empty where the step waits for longer than all of them take.
+    From the 95 % intervals, at most its time ``alone``, and at least what the others can't explain of ``exposed``.
+    Without ``exposed`` from nothing to all of it. Empty if the step waits longer than all of them take.
     """
     bounds = {}
     most_of_all = sum(interval.high for interval in alone.values())

@@ -1,1 +1,1 @@
-"""What a number of nodes or devices gives that nobody has measured, how certain that is, and how that was tested."""
+"""Predicted throughput at other sizes, with tested intervals."""

@@ -1,6 +1,6 @@
-"""Scaling curves as predictions need them: rates over nodes of equally many devices, or over the devices of one node.
+"""Scaling curves over nodes, or over the devices of one node.
 
-A curve is made from the configurations of a study, measured or ingested, or from the points of a published series.
+A curve is made from the configurations of a study, or from the points of a published series.
 """
 
 import math
@@ -22,12 +22,11 @@ from dlperf_study.metrics.statistics import Estimate
 
 WEAK, STRONG = "weak", "strong"
 _BETWEEN_LEVELS = " · "
-#: The columns of a point, in the tables of a study and of published numbers.
 _OF_POINT = ("nodes", "devices_per_node", "world_size", "servers", "device")
 
 
 class Unit(StrEnum):
-    """What a curve counts: nodes of equally many devices, devices of one node, or workers whose nodes are not known."""
+    """The unit of a curve: nodes, devices of one node, or workers."""
 
     NODE = "node"
     DEVICE = "device"
@@ -36,7 +35,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s."""
+    """One measured size: units, devices and logarithm of its rate."""
 
     units: int
     devices: int
@@ -50,13 +49,12 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """Rates over a number of units, of configurations that differ in nothing else.
+    """Rates over a number of units of otherwise equal configurations.
 
-    ``label``: what tells it from the other curves of its origin, a study or a published source. ``laboratory``: who
-    measured a published curve; empty for a study. ``points``: in order of their units, which are distinct.
-    ``within_node``: of a curve over nodes, the points with a part of the devices of one node. ``scaling``: weak or
-    strong. ``rate_unit``: of its rates. ``has_servers``: parameter servers take part. ``on_gpus``: None if that is not
-    known. ``identity``: of the largest configuration of a study.
+    ``label``: what distinguishes it within its origin, a study or a published source. ``laboratory``: who measured a
+    published curve; empty for a study. ``points``: in order of their distinct units. ``within_node``: of a curve over
+    nodes, the points within one node. ``scaling``: weak or strong. ``has_servers``: parameter servers take part.
+    ``on_gpus``: None if unknown. ``identity``: of the largest configuration of a study.
     """
 
     label: str
@@ -73,7 +71,7 @@ class Curve:
 
     @property
     def title(self) -> str:
-        """What tells it from all others: its label, or its origin where that has no other curve."""
+        """Its label, or its origin if there is no other curve."""
         return self.label or self.origin
 
     @property
@@ -88,28 +86,35 @@ class Curve:
 
     @cached_property
     def all_points(self) -> tuple[CurvePoint, ...]:
-        """All sizes in order of their devices, also those inside one node."""
-        return (*self.within_node, *self.points)
+        """All sizes in order of their devices, also inside one node."""
+        return *self.within_node, *self.points
 
     def until(self, size: int) -> "Curve":
         """Return the curve without what is larger than ``size`` units."""
         return replace(self, points=tuple(point for point in self.points if point.units <= size))
 
-    def seconds(self, point: CurvePoint) -> float:
-        """Return the time per sample and device of a point; under strong scaling per sample, to which a step belongs.
+    def replace_point(self, point: CurvePoint, replacement: CurvePoint) -> "Curve":
+        """Return the curve with another point in place of one, if it has that."""
+        points = list(self.points)
+        if point in points:
+            points[points.index(point)] = replacement
+        return replace(self, points=tuple(points))
 
-        It is proportional to the time of a step.
-        """
-        return (point.devices if self.scaling == WEAK else 1) / point.rate
+    def seconds(self, point: CurvePoint) -> float:
+        """Return the time per sample and device; under strong scaling per sample."""
+        return self._work(point.devices) / point.rate
 
     def rate(self, seconds: float, units: int) -> float:
-        """Return the rate that a time of ``seconds`` is on so many units."""
-        return (units * self.devices_per_unit if self.scaling == WEAK else 1) / seconds
+        """Return the rate for a time of ``seconds`` on so many units."""
+        return self._work(units * self.devices_per_unit) / seconds
+
+    def _work(self, devices: int) -> int:
+        return devices if self.scaling == WEAK else 1
 
 
 @dataclass(frozen=True)
 class _Size:
-    """One measured configuration; ``nodes`` and ``devices_per_node`` are None where they are not known."""
+    """One measured configuration; nodes and devices may be unknown."""
 
     nodes: int | None
     devices_per_node: int | None
@@ -117,8 +122,8 @@ class _Size:
     identity: str = ""
 
     @classmethod
-    def of(cls, row: Any, log_rate: Estimate) -> "_Size":
-        """Return the size of a row of a study's configurations, or of published numbers."""
+    def from_row(cls, row: Any, log_rate: Estimate) -> "_Size":
+        """Return the size of a configuration or published number."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
         devices = int(row.world_size)
         return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "identity", ""))
@@ -130,7 +135,7 @@ class _Size:
 
 
 def curves_of_study(dataset: Dataset) -> list[Curve]:
-    """Return the curves of a study, in the order of its plan; a curve may have a single point."""
+    """Return the curves of a study, in the order of its plan."""
     rows = dataset.configurations
     rows = rows[rows[dataset.rate].notna()]
     factors = varying(rows, series_factors(rows, dataset.plan.scaling))
@@ -145,26 +150,29 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
             levels.append(value if isinstance(value, str) else f"{column_named(name).label} {level(value)}")
         label = _BETWEEN_LEVELS.join(levels)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
-        curves += _curves(about, [(row, _Size.of(row, _log_rate(dataset, row))) for row in series])
+        sizes = []
+        for row in series:
+            sizes.append(_Size.from_row(row, _log_rate(dataset, row)))
+        curves += _curves(about, series, sizes)
     return curves
 
 
 def _log_rate(dataset: Dataset, row: Any) -> Estimate:
-    """Return the estimate of a configuration's rate, from its mean and its interval."""
+    """Return the logarithm of a configuration's rate, with its interval."""
     value, low, high = (float(getattr(row, f"{dataset.rate}{bound}")) for bound in ("", "_low", "_high"))
     if math.isnan(low):
         return Estimate(math.log(value))
-    return Estimate.of_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
+    return Estimate.from_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
 
 
 @cache
 def published_curves() -> tuple[Curve, ...]:
-    """Return the curves of all published series; their rates have no error of their own."""
+    """Return the curves of all published series, without errors."""
     return tuple(curves_of_sources(None))
 
 
 def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
-    """Yield the curves of some published sources, or of all; raises PublishedError for an unknown source."""
+    """Yield the curves of some or all published sources."""
     cells = load(names)
     rates = cells[(cells["role"] == "result") & (cells["metric"] == "throughput") & cells["value"].notna()]
     series: dict[str, list[Any]] = {}
@@ -172,19 +180,24 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
         series.setdefault(row.series, []).append(row)
     for name, rows in series.items():
         source, _, label = name.partition("/")
-        scaling = STRONG if all(row.scaling == STRONG for row in rows) else WEAK
-        sized = [(row, _Size.of(row, Estimate(math.log(row.value)))) for row in rows]
+        scaling = WEAK
+        if all(row.scaling == STRONG for row in rows):
+            scaling = STRONG
+        sizes = []
+        for row in rows:
+            sizes.append(_Size.from_row(row, Estimate(math.log(row.value))))
         laboratory = read_source(source).laboratory
-        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), sized)
+        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), rows, sizes)
 
 
-def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]:
-    """Yield the curves of rows that differ in their devices alone: over nodes, devices, or workers of unknown nodes."""
-    kinds = {row.device for row, _ in sized if not pd.isna(row.device)}
-    servers = any(not pd.isna(row.servers) and row.servers > 0 for row, _ in sized)
-    about = replace(about, has_servers=servers, on_gpus=None if len(kinds) != 1 else kinds == {"gpu"})
-    sizes = [size for _, size in sized]
-    over_nodes = [size.over_nodes for size in _of_full_nodes(sizes)]
+def _curves(about: Curve, rows: Sequence[Any], sizes: Sequence[_Size]) -> Iterator[Curve]:
+    """Yield the curves of rows that differ only in devices."""
+    kinds = pd.Series([row.device for row in rows], dtype=object).dropna().unique()
+    servers = pd.Series([row.servers for row in rows], dtype=object).dropna()
+    about = replace(about, has_servers=bool((servers > 0).any()))
+    if len(kinds) == 1:
+        about = replace(about, on_gpus=kinds[0] == "gpu")
+    over_nodes = [size.over_nodes for size in _select_full_nodes(sizes)]
     in_one_node = [size for size in sizes if size.nodes == 1]
     if any(size.nodes != 1 for size in over_nodes):
         per_node = over_nodes[0].devices_per_node or 0
@@ -196,8 +209,8 @@ def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]
         yield _curve(about, Unit.WORKER, unknown)
 
 
-def _of_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
-    """Return the sizes with the devices per node that most numbers of nodes have, of several the largest."""
+def _select_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
+    """Return the sizes with the most frequent, else largest, devices per node."""
     nodes: dict[int, set[int]] = {}
     for size in sizes:
         if size.nodes is not None and size.devices_per_node is not None:
@@ -214,7 +227,7 @@ def _curve(about: Curve, unit: Unit, sizes: Sequence[_Size]) -> Curve:
 
 
 def _distinct_points(sizes: Sequence[_Size]) -> tuple[CurvePoint, ...]:
-    """Return the points in order of their units; of several with one number of units, the first."""
+    """Return the first point of each number of units, in order."""
     points: dict[int, CurvePoint] = {}
     for size in sizes:
         points.setdefault(size.point.units, size.point)

@@ -1,4 +1,4 @@
-"""The 90 % intervals of predictions: how far predictions of published series were from what was measured.
+"""90 % prediction intervals from the errors on published series.
 
 Each published series is predicted from its smaller sizes. The error of the logarithm of the rate is divided by a width
 of the curve: a score. Scores are weighed by laboratory, because series of one cluster are not independent. The interval
@@ -38,7 +38,7 @@ SERVERS = "parameter servers take part, whose links and number limit the through
 
 
 def relative_width(curve: Curve) -> float:
-    """Return the width to which an error is relative: 0.02 + 0.3 × the last loss.
+    """Return the width of errors: 0.02 + 0.3 × the last loss.
 
     The last loss is the share of the largest size's step that a doubling from the size before it added.
     """
@@ -51,14 +51,14 @@ def relative_width(curve: Curve) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A curve up to some size, and a larger one that was measured too."""
+    """A curve up to some size, and a larger measured size."""
 
     curve: Curve
     target: CurvePoint
 
     @property
     def growth(self) -> float:
-        """How many times the largest size of the curve the other one is."""
+        """The larger size / the largest size of the curve."""
         return self.target.units / self.curve.last.units
 
     @property
@@ -68,38 +68,44 @@ class Case:
 
     @property
     def score(self) -> float:
-        """The size of this logarithm, in units of the width of the curve."""
+        """The distance of a logarithm from the measured one, in widths."""
         return abs(self.log_error) / relative_width(self.curve)
 
 
-def cases_of(curves: Iterable[Curve]) -> Iterator[Case]:
-    """Yield each measured size of curves with every smaller part of its curve that has two sizes."""
+def list_cases(curves: Iterable[Curve]) -> Iterator[Case]:
+    """Yield each measured size with every smaller part of its curve."""
     for curve in curves:
         for position, target in enumerate(curve.points):
             for before in curve.points[1:position]:
                 yield Case(curve.until(before.units), target)
 
 
+def largest_left_out(curves: Iterable[Curve]) -> list[Case]:
+    """Return each curve without its largest size, and that size."""
+    # Two sizes to predict from, and the largest.
+    return [Case(curve.until(curve.points[-2].units), curve.last) for curve in curves if len(curve.points) >= 3]
+
+
 @cache
 def published_cases() -> tuple[Case, ...]:
-    """Return the cases of all published series that the ring of nodes predicts."""
-    return tuple(cases_of(filter(is_tested, published_curves())))
+    """Return the published cases that the ring of nodes predicts."""
+    return tuple(list_cases(filter(is_tested, published_curves())))
 
 
 def is_tested(curve: Curve) -> bool:
-    """Return whether published series of this kind test predictions by the ring of nodes."""
+    """Return whether published series test such a curve."""
     return not reason_against_ring(curve) and not _untested_kind(curve)
 
 
 def reason_against_ring(curve: Curve) -> str:
-    """Return why the ring of nodes does not predict a curve; empty if it does."""
+    """Return why the ring does not predict a curve; else empty."""
     if curve.unit == Unit.DEVICE and curve.on_gpus is False:
         return SHARED_CORES
     return SERVERS if curve.has_servers else ""
 
 
 def _untested_kind(curve: Curve) -> str:
-    """Return why no published series tests predictions for curves of this kind; empty if some do."""
+    """Return why no published series tests such curves; else empty."""
     if curve.scaling != WEAK:
         return FIXED_BATCH
     return UNKNOWN_NODES if curve.unit == Unit.WORKER else ""
@@ -107,10 +113,7 @@ def _untested_kind(curve: Curve) -> str:
 
 @cache
 def scores_by_laboratory(unit: Unit, growth: float, without: str = "") -> Mapping[str, tuple[float, ...]]:
-    """Return the scores of the series that grew from ``growth`` times to less than twice that, by laboratory.
-
-    ``without``: a laboratory that is left out.
-    """
+    """Return the scores for this growth, up to twice it, by laboratory."""
     scores: dict[str, list[float]] = {}
     for case in published_cases():
         is_in_group = growth <= case.growth < growth * _GROWTH_OF_GROUP
@@ -120,7 +123,7 @@ def scores_by_laboratory(unit: Unit, growth: float, without: str = "") -> Mappin
 
 
 def quantile(scores: Mapping[str, tuple[float, ...]]) -> float:
-    """Return the score that a new laboratory does not exceed in 90 % of cases; all laboratories weigh the same."""
+    """Return the 90 % quantile over laboratories of equal weight."""
     weighted = sorted((score, 1 / len(values)) for values in scores.values() for score in values)
     needed, reached = COVERAGE * (len(scores) + 1) - _ROUNDING, 0.0
     for score, weight in weighted:
@@ -131,7 +134,7 @@ def quantile(scores: Mapping[str, tuple[float, ...]]) -> float:
 
 
 def tested_score(curve: Curve, units: int) -> float | str:
-    """Return the score within which predictions of a size are, or why published series do not test them."""
+    """Return the score of a size, or why series do not test it."""
     if units < curve.last.units:
         return SMALLER
     if reason := _untested_kind(curve):
@@ -147,18 +150,14 @@ def tested_score(curve: Curve, units: int) -> float | str:
 
 
 def interval(curve: Curve, score: float, log_rate: Estimate) -> Interval:
-    """Return the interval of a predicted rate from the score that tests allow.
-
-    ``log_rate``: the predicted logarithm with the error of measured rates, which is added. Scores hold the error of
-    published rates.
-    """
+    """Return the interval of a predicted rate from its score."""
     measured = (log_rate.error or 0.0) * t_quantile((1 + COVERAGE) / 2, log_rate.freedom)
     half_width = math.hypot(score * relative_width(curve), measured)
     return Interval(log_rate.mean - half_width, log_rate.mean + half_width).exponential
 
 
 def largest_tested(curve: Curve) -> int:
-    """Return the largest number of units with an interval; the largest measured one if none has."""
+    """Return the largest units with an interval, else the largest measured."""
     growths = sorted({case.growth for case in published_cases() if case.curve.unit == curve.unit}, reverse=True)
     for growth in growths:
         units = int(curve.last.units * growth)

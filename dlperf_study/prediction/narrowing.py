@@ -1,7 +1,7 @@
-"""Which further measurement would narrow the interval of a prediction most, and what it would be then.
+"""Further measurements that would narrow a prediction interval.
 
-A further size is taken to give what is predicted, with the error of the largest measured one; more runs of a size to
-have the mean and the deviation of those there are.
+A further size is assumed to give the predicted rate, with the error of the largest measured one; more runs of a size to
+keep its mean and deviation.
 """
 
 import math
@@ -15,7 +15,6 @@ from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.prediction import PredictedSize, Prediction
 
-#: How many more runs of a size count as one measurement.
 MORE_RUNS = 3
 #: What would leave more than this share of an interval is not worth a measurement.
 _NARROWER = 0.95
@@ -25,7 +24,7 @@ _REACH = 2
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What one measurement would make of the interval of a predicted size.
+    """The interval of a predicted size after one measurement.
 
     ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the rate, upwards.
     """
@@ -35,25 +34,21 @@ class Narrowing:
 
 
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
-    """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
-
-    What would hardly narrow it is left out. Empty for a size that was measured.
-    """
+    """Return useful measurements for a predicted size, the best first."""
     if size.is_measured:
         return []
     curve = prediction.curve
+    now = compute_half_width(curve, size.units)
     results = []
-    for measurement, with_it in _further(curve, size.units):
-        half_width = half_width_of(with_it, size.units)
-        if half_width is not None:
+    for measurement, further_curve in _further(curve, size.units):
+        half_width = compute_half_width(further_curve, size.units)
+        if half_width is not None and (now is None or half_width < _NARROWER * now):
             results.append(Narrowing(measurement, half_width))
-    now = half_width_of(curve, size.units)
-    better = [result for result in results if now is None or result.half_width < _NARROWER * now]
-    return sorted(better, key=lambda result: result.half_width)
+    return sorted(results, key=lambda result: result.half_width)
 
 
-def half_width_of(curve: Curve, units: int) -> float | None:
-    """Return by which share of the rate the interval of a prediction reaches upwards; None without one."""
+def compute_half_width(curve: Curve, units: int) -> float | None:
+    """Return the upper half-width as a share of the rate, or None."""
     score = tested_score(curve, units)
     if isinstance(score, str):
         return None
@@ -62,20 +57,19 @@ def half_width_of(curve: Curve, units: int) -> float | None:
 
 
 def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
-    """Yield each measurement within reach, with the curve as it would be."""
+    """Yield each further measurement, with the resulting curve."""
     last = curve.last.units
-    nearest = min(_REACH * last, (last + units) // 2) if units <= _REACH * last else _REACH * last
-    for further in sorted({nearest} - {last, units}):
-        if last < further < units:
-            predicted = predicted_log_rate(curve, further)
-            estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
-            point = CurvePoint(further, further * curve.devices_per_unit, estimate)
-            yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
+    further = (last + units) // 2 if units <= _REACH * last else _REACH * last
+    if last < further < units:
+        predicted = predicted_log_rate(curve, further)
+        estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
+        point = CurvePoint(further, further * curve.devices_per_unit, estimate)
+        yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
     for point in dict.fromkeys((curve.points[0], curve.last)):
         estimate = point.log_rate
         if estimate.error is not None and estimate.freedom < MANY:
             runs = estimate.freedom + 1
             error = estimate.error * math.sqrt(runs / (runs + MORE_RUNS))
-            with_runs = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
-            points = tuple(with_runs if each == point else each for each in curve.points)
-            yield f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}", replace(curve, points=points)
+            more = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
+            measurement = f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}"
+            yield measurement, curve.replace_point(point, more)

@@ -1,10 +1,9 @@
-"""The time of a step on more nodes, from two measured sizes: nothing is fitted to results of others.
+"""Step time on more nodes, from two measured sizes, by a ring model.
 
-A ring of m nodes carries each gradient (m − 1)/m of its way twice, so the part of a step that waits for it grows with
-(m − 1)/m, and the rest stays as it is: t(m) = C + X (m − 1)/m under weak scaling. Under strong scaling the computation
-is shared: t(m) = C/m + X (m − 1)/m. The two are those of the smallest and the largest measured size; a step never
-becomes shorter by an exchange, so X is at least 0. Latency, which grows with m, and links that nodes share are not in
-it. Inside one node, devices take the place of nodes.
+A ring of m nodes carries each gradient (m − 1)/m of its way twice, so exposed communication grows with (m − 1)/m: t(m)
+= C + X (m − 1)/m under weak scaling, t(m) = C/m + X (m − 1)/m under strong scaling. The two sizes are the smallest and
+the largest measured one; X is at least 0. Latency and shared links are neglected. Inside one node, devices take the
+place of nodes.
 """
 
 import math
@@ -19,12 +18,12 @@ _SMALL = 1e-4
 
 
 def ring_share(units: int) -> float:
-    """Return the share of the way around a ring that a gradient travels in each half of an all-reduce."""
+    """Return the share (m − 1)/m of the ring that a gradient travels."""
     return (units - 1) / units
 
 
 def predicted_rate(curve: Curve, units: int) -> float:
-    """Return the rate on so many units; the curve has at least two sizes."""
+    """Return the rate on so many units; needs two sizes."""
     first, last = curve.points[0], curve.last
     shared = _computation_share(curve, last.units) / _computation_share(curve, first.units)
     denominator = ring_share(last.units) - ring_share(first.units) * shared
@@ -39,10 +38,10 @@ def _computation_share(curve: Curve, units: int) -> float:
 
 
 def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None = None) -> Estimate:
-    """Return the estimated logarithm of the predicted rate, with the error that measured rates have and nothing else.
+    """Return the predicted logarithm, with the error of measured rates.
 
     ``relative_to``: of the ratio to the rate of this point, which may be one of the curve. Measured rates count as
-    independent. Without an error where one of them has none.
+    independent. Without an error if one of them has none.
     """
     measured = [curve.points[0], curve.last]
     reference = [] if relative_to is None else [relative_to]
@@ -52,9 +51,8 @@ def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None 
         if point.log_rate.error is None:
             return Estimate(mean)
         faster = replace(point, log_rate=Estimate(point.log_rate.mean + _SMALL))
-        points = tuple(faster if each == point else each for each in curve.points)
-        faster_reference = [faster if each == point else each for each in reference]
-        slope = (_log_ratio(replace(curve, points=points), units, faster_reference) - mean) / _SMALL
+        faster_reference = [faster] if point in reference else reference
+        slope = (_log_ratio(curve.replace_point(point, faster), units, faster_reference) - mean) / _SMALL
         variance += (slope * point.log_rate.error) ** 2
         freedom = min(freedom, point.log_rate.freedom)
     return Estimate(mean, math.sqrt(variance), freedom)

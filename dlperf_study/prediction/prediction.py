@@ -1,4 +1,4 @@
-"""Predictions for the curves of a study or a source, and the largest size that has an interval."""
+"""Predictions for curves, and the largest size with an interval."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ MEASURED = "measured"
 
 @dataclass(frozen=True)
 class PredictedSize:
-    """One size: its rate and its efficiency, with 90 % intervals.
+    """Rate and efficiency of one size, with 90 % intervals.
 
-    ``reason``: why there is no interval. ``is_measured``: the numbers are those that were measured.
+    ``reason``: why there is no interval. ``is_measured``: the numbers were measured.
     """
 
     units: int
@@ -31,7 +31,7 @@ class PredictedSize:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a curve gives on larger sizes.
+    """Predicted larger sizes of a curve.
 
     ``reference``: the smallest measured size; efficiencies are relative to it. ``largest_tested``: the largest number
     of units with an interval, or the largest measured one.
@@ -45,35 +45,40 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A curve of which nothing can be predicted, and which point to measure."""
+    """A curve without predictions, and the point to measure."""
 
     curve: Curve
     reason: str
 
 
 def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[int] = ()) -> list[Prediction | Refusal]:
-    """Return for each series what it gives on so many nodes, or devices of one node.
+    """Predict the rates of each series on so many nodes or devices.
 
-    ``unit``: of the sizes; None: nodes if a series has several, else devices. ``sizes``: if empty, twice the largest
-    measured one, and each doubling that has an interval. Workers whose nodes are not known count as either. A series
-    without a curve over this unit is refused, with the point that would give it one.
+    ``unit``: of the sizes; None: nodes if a series has several, else devices. ``sizes``: by default twice the largest
+    measured one, and each doubling that has an interval. Workers of unknown nodes count as either. A series without a
+    curve over this unit is rejected, with the point to measure.
     """
     series: dict[str, list[Curve]] = {}
     for curve in curves:
         series.setdefault(curve.label, []).append(curve)
     results: list[Prediction | Refusal] = []
     for of_series in series.values():
-        fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
+        fitting = []
+        for curve in of_series:
+            if unit is None or curve.unit in (unit, Unit.WORKER):
+                fitting.append(curve)
         if fitting:
-            results.append(_of_curve(fitting[0], sizes))
+            results.append(_predict_curve(fitting[0], sizes))
         else:
             results.append(Refusal(of_series[0], _no_curve(of_series[0], unit)))
     return results
 
 
-def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+    reason = reason_against_ring(curve)
     # A second size is asked for only where it would help.
-    reason = reason_against_ring(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
+    if not reason and len(curve.points) < 2:
+        reason = _one_size(curve)
     if reason and sizes and {*sizes} <= {point.units for point in curve.points}:
         reason = f"measured, so nothing is to be predicted: {', '.join(map(str, sorted(set(sizes))))}"
     if reason:
@@ -87,11 +92,11 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
 
 
 def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
-    """Return a measured size as it was measured, and any other one as predicted."""
-    measured = {point.units: point for point in curve.points}.get(units)
-    if measured is not None:
-        efficiency = _efficiency(measured.rate, measured.devices, reference)
-        return PredictedSize(units, measured.devices, measured.rate, efficiency, reason=MEASURED, is_measured=True)
+    """Return a measured or predicted size."""
+    for measured in curve.points:
+        if measured.units == units:
+            efficiency = _efficiency(measured.rate, measured.devices, reference)
+            return PredictedSize(units, measured.devices, measured.rate, efficiency, reason=MEASURED, is_measured=True)
     devices, rate = units * curve.devices_per_unit, predicted_rate(curve, units)
     efficiency = _efficiency(rate, devices, reference)
     score = tested_score(curve, units)
@@ -105,12 +110,12 @@ def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
 
 
 def _efficiency(rate: float, devices: int, reference: CurvePoint) -> float:
-    """Return the rate of a device relative to that of the reference."""
+    """Return the rate per device relative to the reference."""
     return rate / reference.rate * reference.devices / devices
 
 
 def _no_curve(curve: Curve, unit: Unit | None) -> str:
-    """Return which point a series needs that has no curve over this unit."""
+    """Return which point a series without this unit needs."""
     if unit == Unit.NODE:
         devices = curve.last.devices
         return (
@@ -131,13 +136,13 @@ def _one_size(curve: Curve) -> str:
     return f"one number of nodes with {devices} was measured, {size.units}: measure nodes=1 with {devices}"
 
 
-def predictions_of(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
+def select_predictions(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
     """Yield the predictions among the results of ``predict``."""
     yield from (result for result in results if isinstance(result, Prediction))
 
 
 def refused_curves(results: Iterable[Prediction | Refusal]) -> dict[str, list[Curve]]:
-    """Return the curves that are refused among the results of ``predict``, by their reason."""
+    """Return the rejected curves by reason."""
     refused: dict[str, list[Curve]] = {}
     for result in results:
         if isinstance(result, Refusal):

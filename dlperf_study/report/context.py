@@ -8,8 +8,8 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import begin_and_end, counted_of
-from dlperf_study.metrics.parameters import settings_of
+from dlperf_study.metrics.outcome import begin_and_end, select_counted
+from dlperf_study.metrics.parameters import list_settings
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
@@ -148,7 +148,7 @@ def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
     trained = "own_program" if dataset.plan.is_program else "model"
     unusual = departures(rows, _UNUSUAL)
     training = [trained, *_sizes(rows), "precision", *unusual, batch, "threads_per_device", "data_source"]
-    return [*servers, *training, *settings_of(rows)]
+    return [*servers, *training, *list_settings(rows)]
 
 
 def page_conditions(dataset: Dataset) -> str:
@@ -165,7 +165,7 @@ def page_conditions(dataset: Dataset) -> str:
             label = "" if name in _SAY_THEMSELVES else f"{column_named(name).words} "
             training.append(f"{label}{levels(rows[name])}")
     of_workload = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK)
-    varied = [name for name in (*of_workload, *settings_of(rows)) if len(distinct_levels(rows[name])) > 1]
+    varied = [name for name in (*of_workload, *list_settings(rows)) if len(distinct_levels(rows[name])) > 1]
     differing = f"varied: {listed_columns(varied)}" if varied else ""
     how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"
     parts = (where, _link_phrase(runs), *training, *how, scaling)
@@ -283,7 +283,7 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
 
 def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return which runs measured the parts of a step, where some trained alone on purpose; otherwise nothing."""
-    runs = counted_of(dataset.runs)
+    runs = select_counted(dataset.runs)
     first = runs["breakdown_from"].fillna(1)
     if (runs["repetition"] >= first).all():
         return ()

@@ -6,9 +6,8 @@ from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.statistics import Interval
-from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Curve, Unit, curves_of_study
-from dlperf_study.prediction.intervals import Case, reason_against_ring
+from dlperf_study.prediction.intervals import Case, largest_left_out, reason_against_ring
 from dlperf_study.prediction.narrowing import narrowings
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predict
 from dlperf_study.report.formatting import model_name

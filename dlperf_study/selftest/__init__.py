@@ -1,1 +1,1 @@
-"""The instrument tested with known answers: what its studies found, against what is true."""
+"""The self-test: measurements with known answers."""

@@ -1,4 +1,4 @@
-"""The checks of the self-test: each takes what its studies measured, through the code that makes every report."""
+"""Checks of the self-test, with the code that makes every report."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,6 @@ from dlperf_study.metrics.statistics import CONFIDENCE, t_quantile
 from dlperf_study.records.run import read_run
 from dlperf_study.selftest.result import CheckResult, Comparison, Status
 
-#: The names of the checks, in the order of their page.
 SAME, SLOWDOWNS, INTERVALS, STEPS = "same program", "slowdowns", "intervals", "steps"
 LINK, STRAGGLER = "link", "straggler"
 #: A count of wrong cases fails a correct instrument at most so often.
@@ -32,13 +31,12 @@ FALSE_DIFFERENCE, WRONG_SIGN = 1 - CONFIDENCE, (1 - CONFIDENCE) / 2
 WAIT_TOLERANCE, STEP_TOLERANCE, LINK_TOLERANCE = 0.01, 0.01, 0.10
 #: How often the distances of correct intervals are outside the limits of their score: half of it on each side.
 OUTSIDE_BY_CHANCE = 0.025
-#: How many self-tests the limits are simulated from.
 SIMULATED_SCORES = 8_000
 
 
 @cache
 def allowed_cases(cases: int, share: float) -> int:
-    """Return how many of several cases may be wrong where a correct instrument is wrong in this share of them."""
+    """Return how many wrong cases a correct instrument may have."""
     probability = 1.0
     for allowed in range(cases + 1):
         probability -= math.comb(cases, allowed) * share**allowed * (1 - share) ** (cases - allowed)
@@ -48,11 +46,10 @@ def allowed_cases(cases: int, share: float) -> int:
 
 
 def allowed_stragglers(runs: int) -> int:
-    """Return in how many runs one of two equal ranks may be named as the straggler: one in three."""
+    """Return in how many runs an equal rank may be the straggler."""
     return runs // 3
 
 
-#: What each check requires.
 REQUIREMENTS = {
     SAME: (
         "One configuration under two names is called faster or slower than itself in at most "
@@ -81,30 +78,31 @@ REQUIREMENTS = {
 
 
 def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
-    """Check that one configuration under two names is hardly ever called faster or slower than itself."""
-    return judge_same_program([_comparison(dataset, SAME, 0.0) for dataset in datasets])
+    """Check that a configuration rarely differs from itself."""
+    return judge_same_program(list(map(_comparison, datasets, repeat(SAME), repeat(0.0))))
 
 
 def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
     """Return whether few enough pairs of one program are distinguished."""
     distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
-    cases = len(comparisons)
-    is_passed = len(distinguished) <= allowed_cases(cases, FALSE_DIFFERENCE)
-    return check_result(
-        SAME, is_passed, f"{len(distinguished)} of {cases} distinguished{_listed(distinguished)}", comparisons
-    )
+    is_passed = len(distinguished) <= allowed_cases(len(comparisons), FALSE_DIFFERENCE)
+    observation = f"{len(distinguished)} of {len(comparisons)} distinguished{_listed(distinguished)}"
+    return check_result(SAME, is_passed, observation, comparisons)
 
 
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
-    """Check that injected slowdowns of known size do not look like speedups."""
+    """Check that injected slowdowns do not look like speedups."""
     slowdowns = list(map(slowdown_of_pair, datasets))
     return judge_slowdowns(list(map(_comparison, datasets, repeat(SLOWDOWNS), slowdowns)), slowdowns)
 
 
 def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float]) -> CheckResult:
-    """Return whether few enough slowdowns look like a speedup; how many are found and hold the truth is counted."""
+    """Return whether few slowdowns look like a speedup, with counts."""
     cases = len(comparisons)
-    wrong = [each.label for each in comparisons if each.verdict == FASTER or (each.interval and each.interval[0] > 1)]
+    wrong = []
+    for each in comparisons:
+        if each.verdict == FASTER or (each.interval and each.interval[0] > 1):
+            wrong.append(each.label)
     holding = sum(comparison.holds_truth for comparison in comparisons)
     # By the size of the slowdown, the largest first: ``10 %: 2 of 7, 5 %: 1 of 7``.
     is_slower = [comparison.verdict == SLOWER for comparison in comparisons]
@@ -120,17 +118,18 @@ def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float
 
 
 def check_intervals(datasets: Sequence[Dataset]) -> CheckResult:
-    """Check that intervals have the right width: how far all ratios are from their truth, in units of the intervals."""
+    """Check that intervals are as wide as the errors of ratios."""
     comparisons = []
     for dataset in datasets:
-        comparisons += [_comparison(dataset, INTERVALS, slowdown) for slowdown in (0.0, slowdown_of_pair(dataset))]
+        comparisons.append(_comparison(dataset, INTERVALS, 0.0))
+        comparisons.append(_comparison(dataset, INTERVALS, slowdown_of_pair(dataset)))
     result = judge_intervals(comparisons, common_rounds(datasets))
     # The checks before it show these ratios.
     return replace(result, comparisons=())
 
 
 def judge_intervals(comparisons: Sequence[Comparison], rounds: int) -> CheckResult:
-    """Return whether the errors of two ratios of each pair, in units of their intervals, are as large as expected."""
+    """Return whether the errors of ratios fit their intervals."""
     # By logarithms, in halves of the intervals.
     distances_in_half_widths = []
     for comparison in comparisons:
@@ -146,20 +145,17 @@ def judge_intervals(comparisons: Sequence[Comparison], rounds: int) -> CheckResu
 
 
 def distance_score(distances: Floats, freedom: int) -> Floats:
-    """Return how large distances [..., comparisons] are, in standard errors, as one number each for the last axis.
+    """Return a score of distances [..., comparisons] in standard errors.
 
-    It is the mean of log(1 + t² / freedom), which tells scales of Student's t distribution apart and which no single
-    large distance decides.
+    It is the mean of log(1 + t² / freedom), which distinguishes scales of Student's t distribution and is robust
+    against single large distances.
     """
     return np.asarray(np.log1p(distances**2 / freedom).mean(axis=-1))
 
 
 @cache
 def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
-    """Return the scores between which correct intervals are in 97.5 % of self-tests.
-
-    The two ratios of a pair share the runs of a reference, and all runs have one noise.
-    """
+    """Return the scores between which correct intervals are in 97.5 %."""
     runs = np.random.default_rng(0).standard_normal((SIMULATED_SCORES, pairs, 3, rounds))
     differences = runs[:, :, 1:] - runs[:, :, :1]
     errors = differences.std(axis=-1, ddof=1) / np.sqrt(rounds)
@@ -170,8 +166,10 @@ def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
 
 
 def common_rounds(datasets: Sequence[Dataset]) -> int:
-    """Return how many rounds all pairs have; raises EvidenceError if they have different numbers."""
-    rounds = {int(runs) for dataset in datasets for runs in dataset.configurations["runs_completed"]}
+    """Return the rounds of all pairs; raises EvidenceError if they differ."""
+    rounds: set[int] = set()
+    for dataset in datasets:
+        rounds |= {*map(int, dataset.configurations["runs_completed"])}
     if len(rounds) != 1:
         raise EvidenceError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
     return rounds.pop()
@@ -184,7 +182,7 @@ def slowdown_of_pair(dataset: Dataset) -> float:
 
 
 def median_half_width(comparisons: Sequence[Comparison]) -> float:
-    """Return the median of half the widths of intervals, each as a share of the measured value."""
+    """Return the median half-width of intervals, relative to the value."""
     half_widths = []
     for comparison in comparisons:
         if comparison.interval:
@@ -205,10 +203,7 @@ def check_result(name: str, is_passed: bool, seen: str, comparisons: Sequence[Co
 
 
 def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Comparison:
-    """Return the comparison of the replica that has this slowdown with its reference.
-
-    Raises EvidenceError without an interval and a verdict: then nothing can be said.
-    """
+    """Return the comparison of a slowed replica with its reference."""
     rows = dataset.configurations
     row = measured_row(dataset, (rows["replica"] == 1) & (rows["planted_slowdown"] == planted_slowdown))
     study = dataset.plan.study
@@ -225,10 +220,7 @@ def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Compari
 
 
 def _planted_share(row: "pd.Series") -> float:
-    """Return how long the ranks of a configuration waited by injection, as a share of their own steps, over its runs.
-
-    Raises EvidenceError when that is not what was requested: then the truth is not known.
-    """
+    """Return the injected wait as a share of the ranks' own steps."""
     paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
     shares = []
     for run in map(read_run, paths.runs()):
@@ -245,7 +237,7 @@ def _planted_share(row: "pd.Series") -> float:
 
 
 def measured_row(dataset: Dataset, selected: "pd.Series") -> "pd.Series":
-    """Return the only selected configuration; raises EvidenceError unless all its planned runs completed."""
+    """Return the selected configuration; raises EvidenceError unless complete."""
     [(_, row)] = dataset.configurations[selected].iterrows()
     completed, planned = int(row["runs_completed"]), int(row["runs_planned"])
     if completed < planned or not planned:

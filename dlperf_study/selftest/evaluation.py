@@ -1,4 +1,4 @@
-"""One self-test evaluated: its studies collected, every check done, the result added to those of its outputs folder."""
+"""Evaluation of one self-test: collect its studies, check, keep the result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ ANALYSING = ("records", "metrics", "dataset")
 
 @cache
 def analysis_code() -> str:
-    """Return a digest of the source of all code that reads evidence and makes verdicts of it."""
+    """Return a digest of all code from evidence to verdicts."""
     return files_digest(*ANALYSING)
 
 
@@ -31,12 +31,11 @@ _MACHINE = ["host", "cpu_model", "cores"]
 def evaluate(
     pairs: Sequence[str], others: Mapping[str, str], obstacles: Mapping[str, str], bits_per_second: float, quick: bool
 ) -> SelftestResult:
-    """Check what studies measured, add the result to the file of results, and return it.
+    """Check the measured studies, add the result to the file, return it.
 
     ``pairs`` are the names of the studies of pairs, ``others`` of those of the other checks, by the name of the check;
     ``obstacles`` are the reasons why studies were not measured, by name: their checks are skipped. ``bits_per_second``
-    is the rate of the link.
-    Raises EvidenceError when no pair was measured, or on several machines: then there is no machine to speak of.
+    is the rate of the link. Raises EvidenceError if no pair was measured, or on several machines.
     """
     datasets = [collect(StudyPaths.of(name)) for name in pairs]
     machine, code = _machine_and_code(datasets)
@@ -51,7 +50,7 @@ def evaluate(
         checks.STRAGGLER: check_straggler,
     }
     for name, check in known.items():
-        results.append(_checked(name, obstacles.get(others[name], ""), partial(_of_study, check, others[name])))
+        results.append(_checked(name, obstacles.get(others[name], ""), partial(_check_study, check, others[name])))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code(), _power(datasets, results))
     add_result(result)
@@ -59,7 +58,7 @@ def evaluate(
 
 
 def describe(result: SelftestResult) -> str:
-    """Return every check of a result as text for the command line: its status, what it requires, and what was seen."""
+    """Return every check as text: status, requirement and observation."""
     lines = []
     for check in result.checks:
         lines += [f"{check.status:{_STATUS_WIDTH}}{check.name}: {check.requirement}", " " * _STATUS_WIDTH + check.seen]
@@ -68,7 +67,7 @@ def describe(result: SelftestResult) -> str:
 
 
 def _power(datasets: Sequence[Dataset], results: Sequence[CheckResult]) -> str:
-    """Return how often the checks of pairs fail a correct instrument; empty if a check of pairs is undecided."""
+    """Return the power of the checks of pairs, if decided."""
     slowdowns = next(result for result in results if result.name == checks.SLOWDOWNS)
     if not slowdowns.comparisons:
         return ""
@@ -76,12 +75,12 @@ def _power(datasets: Sequence[Dataset], results: Sequence[CheckResult]) -> str:
     return power_sentences(list(map(checks.slowdown_of_pair, datasets)), checks.common_rounds(datasets), half_width)
 
 
-def _of_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:
+def _check_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:
     return check(collect(StudyPaths.of(study)))
 
 
 def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> CheckResult:
-    """Return the result of a check: skipped if there is an obstacle, undecided if its evidence does not suffice."""
+    """Return the result of a check: skipped, undecided or evaluated."""
     requirement = checks.REQUIREMENTS[name]
     if obstacle:
         return CheckResult(name, requirement, Status.SKIPPED, obstacle)
@@ -92,7 +91,7 @@ def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> Chec
 
 
 def _machine_and_code(datasets: Sequence[Dataset]) -> tuple[Machine, str]:
-    """Return the one machine and the one measuring code of all runs."""
+    """Return the one machine and measuring code of all runs."""
     environments = set()
     for dataset in datasets:
         runs = dataset.runs[[*_MACHINE, "measuring_code"]].dropna()

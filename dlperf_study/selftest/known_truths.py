@@ -1,4 +1,4 @@
-"""The checks of what is known without any other measurement: steps that sleep, a link of known rate, a slowed rank."""
+"""Checks of known truths: sleeping steps, a limited link, a slowed rank."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,11 @@ from dlperf_study.records.run import read_run
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.result import CheckResult, Comparison
 
-#: The time of an exchange of all gradients and its interval, in the table of configurations.
 _EXCHANGE = ("exchange_seconds", "exchange_seconds_low", "exchange_seconds_high")
 
 
 def check_steps(dataset: Dataset) -> CheckResult:
-    """Check throughput and time of steps that sleep, with two equal ranks and with a slower second one."""
+    """Check sleeping steps of equal ranks, and of a slower second rank."""
     comparisons = []
     for longer in sorted(dataset.configurations["longer"].unique()):
         row = checks.measured_row(dataset, dataset.configurations["longer"] == longer)
@@ -43,15 +42,15 @@ def _known(row: "pd.Series", column: str, label: str, true: float) -> Comparison
 
 
 def _are_near(comparisons: Sequence[Comparison], tolerance: float) -> bool:
-    """Return whether all measured values are within this share of the true ones."""
+    """Return whether measured values are within a share of the true ones."""
     return all(abs(comparison.measured / comparison.true - 1) <= tolerance for comparison in comparisons)
 
 
 def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
-    """Check an exchange over a loopback interface that lets a known number of bits pass per second.
+    """Check an all-reduce over a loopback interface of known rate.
 
-    In a ring all-reduce each of n ranks sends 2(n−1)/n of the bytes. All send through the same interface, so it
-    carries 2(n−1) times the bytes. Its packets of 64 KiB have headers of less than 0.2 %, which are neglected.
+    In a ring all-reduce each of n ranks sends 2(n−1)/n of the bytes. All send through the same interface, so it carries
+    2(n−1) times the bytes. Headers of less than 0.2 % are neglected.
     """
     row = checks.measured_row(dataset, dataset.configurations["devices_per_node"] == 2)
     carried_bits = 8 * 2 * (int(row["world_size"]) - 1)
@@ -59,7 +58,14 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     seconds, low, high = map(checks.number_or_none, row[list(_EXCHANGE)])
     if seconds is None:
         raise EvidenceError(f"study {row['study']}: no run has measured an exchange of all gradients")
-    slope = _seconds_per_byte(row)
+    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
+    slopes = []
+    for run in map(read_run, paths.runs()):
+        cost = exchange_cost(run)
+        if cost is None:
+            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
+        slopes.append(cost.seconds_per_byte)
+    slope = Estimate.from_values(slopes)
     interval = slope.interval()
     bounds: tuple[float | None, float | None] = (None, None)
     # A time that is not positive is no bound of a rate.
@@ -77,7 +83,7 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
 
 
 def check_straggler(dataset: Dataset) -> CheckResult:
-    """Check that a slowed rank is named as the straggler in every run, and hardly ever one of two equal ranks."""
+    """Check that a slowed rank is the straggler in every run."""
     slowed = dataset.configurations["planted_slowdown"] > 0
     row, equal_row = checks.measured_row(dataset, slowed), checks.measured_row(dataset, ~slowed)
     named, named_wrongly = _runs_naming(dataset, row), _runs_naming(dataset, equal_row)
@@ -90,7 +96,7 @@ def check_straggler(dataset: Dataset) -> CheckResult:
 
 
 def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
-    """Return a measured value in a unit of this size, and its interval if it has one."""
+    """Return a measured value in a unit, with its interval."""
     value = f"{comparison.measured / size:.4g} {unit}"
     if comparison.interval is None:
         return f"{value} (no interval)"
@@ -98,20 +104,8 @@ def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
     return f"{value} [{low / size:.5g}, {high / size:.5g}]"
 
 
-def _seconds_per_byte(row: "pd.Series") -> Estimate:
-    """Return the slope of the exchange time over its size, over the runs of a configuration."""
-    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
-    slopes = []
-    for run in map(read_run, paths.runs()):
-        cost = exchange_cost(run)
-        if cost is None:
-            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
-        slopes.append(cost.seconds_per_byte)
-    return Estimate.of(slopes)
-
-
 def _runs_naming(dataset: Dataset, row: "pd.Series") -> int:
-    """Return in how many runs of a configuration the slowed rank is named; where none is slowed, any rank."""
+    """Return how many runs name the slowed, or any, rank."""
     diagnostics = dataset.diagnostics
     naming = diagnostics[(diagnostics["subject"] == UNEVEN) & (diagnostics["identity"] == row["identity"])]
     if row["slowed_rank"] >= 0:

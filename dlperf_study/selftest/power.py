@@ -1,7 +1,6 @@
-"""How often the checks on pairs fail a correct instrument, and which errors they find, by simulated self-tests.
+"""Power of the checks on pairs, from simulated self-tests.
 
-A simulated self-test has normally distributed runs. Its ratios, intervals and verdicts come from the functions that
-make every report, and its checks are the checks of a measured self-test.
+Runs are normally distributed. Ratios, intervals and verdicts come from the functions of every report.
 """
 
 import math
@@ -21,12 +20,11 @@ FOUND = 0.8
 #: The errors that are tried: of all ratios, as a share of them, and of the width of all intervals, as a factor.
 ERRORS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 NARROW, WIDE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1), (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 5.0, 10.0)
-#: How many self-tests are simulated for the share that fails, and for each error that is tried.
 SIMULATED, SIMULATED_FOR_ERROR = 1000, 200
 
 
 def power_sentences(slowdowns: Sequence[float], rounds: int, half_width: float) -> str:
-    """Return how often a correct instrument fails, and which errors are found, at this median half-width."""
+    """Return false failures and detected errors at this median half-width."""
 
     def is_found(error: float = 0.0, width: float = 1.0) -> bool:
         return failing_share(slowdowns, rounds, half_width, error, width, SIMULATED_FOR_ERROR) >= FOUND
@@ -45,7 +43,7 @@ def power_sentences(slowdowns: Sequence[float], rounds: int, half_width: float) 
 
 
 def _first_found(errors: Sequence[float], is_found: Callable[[float], bool]) -> float | None:
-    """Return the first of errors, the smallest first, that is found; None if none is."""
+    """Return the smallest detected error, or None."""
     index = bisect_left(errors, True, key=is_found)
     return errors[index] if index < len(errors) else None
 
@@ -90,7 +88,7 @@ def failing_share(
 
 
 def _pair(throughputs: np.ndarray, slowdown: float, width: float) -> tuple[Comparison, Comparison]:
-    """Return the comparisons of the replica and of the slowed replica with the reference [configurations, rounds]."""
+    """Return comparisons of both replicas with the reference [configurations, rounds]."""
     rounds = np.arange(throughputs.shape[1], dtype=np.float64)
     reference, *replicas = (statistics.Sample(values, rounds) for values in throughputs)
     ratios = {}

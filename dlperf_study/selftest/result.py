@@ -1,4 +1,4 @@
-"""The results of self-tests: kept in one file of the outputs folder, so that every report there finds them."""
+"""Results of self-tests, in one file of the outputs folder."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 class Status(StrEnum):
-    """How a check ended: undecided with too few runs, which can be measured again; skipped where it can't be done."""
+    """Status of a check: undecided with too few runs, skipped if impossible."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Machine:
-    """What tells machines apart: the name of the host, its processor, and the logical cores that a run could use."""
+    """Host name, processor and usable logical cores."""
 
     host: str
     cpu_model: str
@@ -43,9 +43,9 @@ class Machine:
 class Comparison:
     """A measured number next to the true one.
 
-    ``kind`` says what was compared and ``label`` which one of these. ``low`` and ``high`` are the bounds of its
-    interval, None where it has none. ``verdict`` is what a report says of a ratio; empty where it says nothing.
-    ``equal_within``: the share within which the two sides are equal; None where it is not known.
+    ``kind``: what was compared; ``label``: which one. ``low`` and ``high``: bounds of its interval, or None.
+    ``verdict``: of a ratio in a report, or empty. ``equal_within``: the share within which the two sides are equal, or
+    None.
     """
 
     kind: str
@@ -60,7 +60,9 @@ class Comparison:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The two bounds of its interval; None where it has none."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
+        if self.low is None or self.high is None:
+            return None
+        return self.low, self.high
 
     @property
     def holds_truth(self) -> bool:
@@ -70,7 +72,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check requires, what was seen, and its comparisons; of a skipped one, why."""
+    """Requirement, observation and comparisons of a check, or why skipped."""
 
     name: str
     requirement: str
@@ -81,11 +83,11 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class SelftestResult:
-    """One self-test: when it ended (ISO 8601), where, with which code, and its checks.
+    """One self-test: when it ended (ISO 8601), where, with which code.
 
     ``code`` is the digest of the code that measured, ``analysis_code`` of the code that made verdicts of it; empty in
-    results of versions that did not keep it. ``quick``: in quick mode, or with fewer pairs than the full one.
-    ``power``: how often the checks of pairs fail a correct instrument, and which errors they find.
+    older results. ``quick``: in quick mode, or with fewer pairs than the full one. ``power``: how often the checks of
+    pairs fail a correct instrument, and which errors they find.
     """
 
     ended: PastTime
@@ -101,18 +103,18 @@ class SelftestResult:
         """The checks that were not skipped."""
         return tuple(check for check in self.checks if check.status is not Status.SKIPPED)
 
-    def names_of(self, status: Status) -> list[str]:
+    def list_names(self, status: Status) -> list[str]:
         """Return the names of the checks that ended so."""
         return [check.name for check in self.checks if check.status is status]
 
     @property
     def undecided(self) -> bool:
         """Whether a check has too few runs."""
-        return bool(self.names_of(Status.UNDECIDED))
+        return bool(self.list_names(Status.UNDECIDED))
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed that was not skipped; a self-test of which all were did not."""
+        """Whether at least one check ran, and all of these passed."""
         return bool(self.done) and all(check.status is Status.PASSED for check in self.done)
 
 
@@ -131,10 +133,7 @@ def results_file() -> Path:
 
 
 def read_results() -> list[SelftestResult]:
-    """Return the results of all self-tests of this outputs folder, the oldest first; none without the file.
-
-    Raises EvidenceError when the file is damaged or of another version of this package.
-    """
+    """Return all self-tests of this outputs folder, the oldest first."""
     file = results_file()
     if not file.exists():
         return []
@@ -146,7 +145,7 @@ def read_results() -> list[SelftestResult]:
 
 
 def last_result() -> SelftestResult:
-    """Return the result of the latest self-test; raises EvidenceError when there was none."""
+    """Return the latest self-test; raises EvidenceError without one."""
     results = read_results()
     if not results:
         raise EvidenceError(f"{results_file()}: no self-test was completed; `{make_command('selftest')}` runs one")
@@ -154,7 +153,7 @@ def last_result() -> SelftestResult:
 
 
 def add_result(result: SelftestResult) -> None:
-    """Add a result to the file, which has the old or the new content, also after a crash."""
+    """Add a result to the file atomically."""
     results = [asdict(previous) for previous in (*read_results(), result)]
     write_atomically(results_file(), json.dumps({"format": FORMAT, "results": results}, indent=1) + "\n")
 
@@ -162,14 +161,19 @@ def add_result(result: SelftestResult) -> None:
 def last_not_passed(
     results: Sequence[SelftestResult], machine: Machine, after: SelftestResult | None
 ) -> SelftestResult | None:
-    """Return the latest result with which a machine did not pass, if it is later than ``after``; else None."""
-    not_passed = [result for result in results if not result.passed and result.machine == machine]
+    """Return a machine's latest failed result after ``after``, or None."""
+    not_passed = []
+    for result in results:
+        if not result.passed and result.machine == machine:
+            not_passed.append(result)
     latest = max(not_passed, key=_end, default=None)
-    return None if latest is None or (after is not None and _end(latest) <= _end(after)) else latest
+    if latest is None or (after is not None and _end(latest) <= _end(after)):
+        return None
+    return latest
 
 
 def last_passed(results: Sequence[SelftestResult], machine: Machine) -> SelftestResult | None:
-    """Return the latest result with which a machine passed, a full one before a quick one; None if there is none."""
+    """Return a machine's latest passed result, preferring full ones."""
     passed = [result for result in results if result.passed and result.machine == machine]
     return max(passed, key=lambda result: (not result.quick, _end(result)), default=None)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.published.source import resolution_of, value_of
-from dlperf_study.audit.result_frames import results_of_frame
+from dlperf_study.audit.published.source import parse_resolution, parse_value
+from dlperf_study.audit.result_frames import read_results_frame
 from dlperf_study.audit.results import Results
 
 Row = dict[str, Any]
@@ -16,7 +16,7 @@ Cases = dict[str, dict[str, tuple[str, list[Row]]]]
 def number(metric: str, printed: str, world_size: int | None = 1, **facts: Any) -> Row:
     """Return one printed number; its key is made of its table, metric and devices unless given as ``cell``."""
     text, unit = printed.removesuffix("%"), "%" * printed.endswith("%")
-    own = {"value": value_of(text, unit), "resolution": resolution_of(text, unit), "after": unit, "printed": text}
+    own = {"value": parse_value(text, unit), "resolution": parse_resolution(text, unit), "after": unit, "printed": text}
     table = facts.get("table", "table")
     place = {"cell": f"{table}/{metric}/{world_size}", "source": "source", "table": table, "series": table}
     return {**place, "metric": metric, "world_size": world_size, **own, **facts}
@@ -49,7 +49,7 @@ def runs(printed: list[str], world_size: int = 1, **facts: Any) -> list[Row]:
 
 
 def results(rows: list[Row]) -> Results:
-    return results_of_frame(pd.DataFrame(rows))
+    return read_results_frame(pd.DataFrame(rows))
 
 
 def moved(rows: list[Row], name: str) -> list[Row]:

@@ -6,7 +6,7 @@ from zipfile import ZipFile
 import pytest
 
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.checks import diagnostics_of
+from dlperf_study.audit.checks import list_diagnostics
 from dlperf_study.audit.published import load_source
 from dlperf_study.audit.reading.files import TableFormat
 from dlperf_study.audit.reading.table_file import read_tables
@@ -29,7 +29,7 @@ THIRD = 100 / 3
 
 def found(tables):
     """Return the check and the diagnosed number of each error and warning."""
-    diagnostics = [each for each in diagnostics_of(audit(tables.results, True)) if each.severity is not Severity.NOTE]
+    diagnostics = [each for each in list_diagnostics(audit(tables.results, True)) if each.severity is not Severity.NOTE]
     return [(diagnostic.check, diagnostic.cells[0].text) for diagnostic in diagnostics]
 
 
@@ -110,7 +110,7 @@ def test_one_of_two_equal_columns_is_used_and_no_compression_is_a_level(read_tab
     tables = read_table("world_size,throughput,images/s,speedup\n1,100,100,1.00\n")
     assert [bool(column.unused_numbers) for column in tables.columns] == [False, False, True, False]
     assert all(
-        cell.printed.computed for cell in read_table(FOUND["digits beyond the ninth"][0]).results.of("throughput")
+        cell.printed.computed for cell in read_table(FOUND["digits beyond the ninth"][0]).results.select("throughput")
     )
 
 
@@ -143,13 +143,13 @@ def test_a_point_decides_what_the_commas_of_a_table_are(read_table):
 def test_a_table_may_be_in_the_unicode_of_excel(read_table, encoding):
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     text = f"{mark}GPUs,images/s\r\n1,100\r\n2,195\r\n"
-    assert [cell.value for cell in read_table(text.encode(encoding)).results.of("throughput")] == [100, 195]
+    assert [cell.value for cell in read_table(text.encode(encoding)).results.select("throughput")] == [100, 195]
 
 
 def test_every_sheet_of_a_workbook_is_a_table(workbook):
     speeds = [[], *SPEEDS, [16, None, "n/a"]]
     tables = read_tables(workbook(speeds=speeds, notes=[["who", "when"], ["a", "b"]], empty=[]))
-    assert [cell.value for cell in tables.results.of("throughput")] == [352.7, 2630.5]
+    assert [cell.value for cell in tables.results.select("throughput")] == [352.7, 2630.5]
     assert tables.tables_without_results == ("table 2 (notes)",)
     assert {result.name: result.examined for result in audit(tables.results)}["ratios"] == 2
 
@@ -173,7 +173,7 @@ def test_formulas_with_a_stored_value_are_read(workbook, stored, count):
     with ZipFile(path, "w") as book:
         for name, content in (members | {"xl/worksheets/sheet1.xml": sheet}).items():
             book.writestr(name, content)
-    assert len(read_tables(path).results.of("speedup")) == count
+    assert len(read_tables(path).results.select("speedup")) == count
 
 
 #: A table with columns whose numbers no check uses; what is said of them is a snapshot.

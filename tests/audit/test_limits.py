@@ -2,10 +2,18 @@
 
 import pytest
 
-from dlperf_study.audit.limits import is_impossible, machines, peak_of, required_flops, size_of, work_of, works
+from dlperf_study.audit.limits import (
+    find_device_peak,
+    find_work,
+    is_impossible,
+    machines,
+    printed_sample_size,
+    required_flops,
+    works,
+)
 from dlperf_study.audit.published import load
-from dlperf_study.audit.result_cell import THROUGHPUT
-from dlperf_study.audit.result_frames import results_of_sources
+from dlperf_study.audit.quantities import THROUGHPUT
+from dlperf_study.audit.result_frames import read_published_results
 from dlperf_study.study.device_peaks import known_peaks
 from dlperf_study.training import models
 from dlperf_study.training.models._base import Model
@@ -56,8 +64,8 @@ def test_no_published_number_of_dlperf_takes_more_than_its_devices_have():
     """But for convolutions in float32, of which Winograd's algorithm may save a part."""
     sources = [name for name in load()["source"].unique() if name.startswith("dlperf_")]
     shares: dict[str, list[float]] = {"amp_fp16": [], "fp32": []}
-    for rate in results_of_sources(sources).of(THROUGHPUT):
-        work, peak = work_of(rate, size_of(rate)), peak_of(rate)
+    for rate in read_published_results(sources).select(THROUGHPUT):
+        work, peak = find_work(rate, printed_sample_size(rate)), find_device_peak(rate)
         if work and peak and rate.world_size:
             shares[str(rate.get("precision"))].append(required_flops(rate, work) / peak.flops)
             assert not is_impossible(rate, work, peak)
@@ -68,7 +76,7 @@ def test_no_published_number_of_dlperf_takes_more_than_its_devices_have():
 
 
 def test_float32_may_be_computed_as_tf32_where_nobody_says_which():
-    [rate] = results([rate_of("1", device_name="NVIDIA A100-SXM4-80GB", precision="fp32")]).of(THROUGHPUT)
-    peak = peak_of(rate)
+    [rate] = results([rate_of("1", device_name="NVIDIA A100-SXM4-80GB", precision="fp32")]).select(THROUGHPUT)
+    peak = find_device_peak(rate)
     assert peak is not None
     assert (peak.flops, peak.number_format) == (156e12, "tf32")

@@ -4,7 +4,7 @@ import pytest
 
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.reading.table_file import read_tables
-from dlperf_study.audit.result_frames import results_of_dataset
+from dlperf_study.audit.result_frames import read_dataset_results
 from dlperf_study.core.errors import Severity
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
@@ -29,11 +29,11 @@ def dataset(paths):
 
 
 def diagnostics(dataset):
-    return [diagnostic for checked in audit(results_of_dataset(dataset)) for diagnostic in checked.diagnostics]
+    return [diagnostic for checked in audit(read_dataset_results(dataset)) for diagnostic in checked.diagnostics]
 
 
 def test_a_sound_study_has_no_diagnostic(dataset):
-    checked = {one.name: one for one in audit(results_of_dataset(dataset))}
+    checked = {one.name: one for one in audit(read_dataset_results(dataset))}
     assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
     compared = ("ratios", "efficiency", "task_rates", "run_lists", "physical_limits", "falling")
     for name in (*compared, "interval", "above_zero"):
@@ -53,10 +53,10 @@ def test_the_tables_of_a_report_are_read_and_sound(dataset, tmp_path, name):
 
 
 def test_every_completed_run_belongs_to_its_configuration(dataset):
-    results = results_of_dataset(dataset)
+    results = read_dataset_results(dataset)
     lists = {key: len(runs) for key, runs in results.runs.items()}
     assert set(lists.values()) == {3}
-    assert set(lists) == {cell.key for cell in results.of("throughput")}
+    assert set(lists) == {cell.key for cell in results.select("throughput")}
 
 
 def test_a_run_in_no_round_makes_no_ratio_wrong(paths):
@@ -126,7 +126,7 @@ def test_two_runs_that_differ_have_no_reciprocal_medians(paths):
 
 def test_nothing_measured_is_nothing_examined(paths):
     write_study(paths, [Planned(ONE, Recipe(outcome="failed", reason="broken"))])
-    assert {one.examined for one in audit(results_of_dataset(collect(paths)))} == {0}
+    assert {one.examined for one in audit(read_dataset_results(collect(paths)))} == {0}
 
 
 def test_the_csv_of_a_study_can_be_audited_too(dataset, paths):

@@ -5,7 +5,7 @@ import re
 from dlperf_study.audit import checks
 from dlperf_study.audit.audit import audit, describe
 from dlperf_study.audit.reading.table_file import read_tables
-from dlperf_study.audit.result_frames import results_of_sources
+from dlperf_study.audit.result_frames import read_published_results
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import PROJECT
 
@@ -34,7 +34,7 @@ def test_the_numbers_of_the_published_figures_are_those_of_today():
     documented = {
         row[0]: [*map(int, row[1:])] for row in re.findall(r"^\| `(\w+)` " + r"\| (\d+) " * 4, section, re.MULTILINE)
     }
-    checked = audit(results_of_sources(), each_number=True)
+    checked = audit(read_published_results(), each_number=True)
     heaviest_first = list(reversed(Severity))
     counted = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.diagnostics}
     assert documented == counted

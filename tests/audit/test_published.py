@@ -7,7 +7,7 @@ import pytest
 from dlperf_study.audit.audit import audit, cited_cells
 from dlperf_study.audit.checks import most_severe_first
 from dlperf_study.audit.published import load
-from dlperf_study.audit.result_frames import results_of_frame
+from dlperf_study.audit.result_frames import read_results_frame
 
 SEEDS = (
     *("paddle_vgg16_cluster", "dlperf_paddle_plsc", "dlperf_paddle_resnet50"),
@@ -22,7 +22,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def checked(cells):
-    return {one.name: one for one in audit(results_of_frame(cells), each_number=True)}
+    return {one.name: one for one in audit(read_results_frame(cells), each_number=True)}
 
 
 def test_the_diagnostics_are_those_that_were_read(checked, snapshot):

@@ -153,5 +153,5 @@ def test_sizes_of_networks_are_names(read_table):
 
 @pytest.mark.parametrize(("column", "share"), [("41.25", 0.4125), ("0.4125", 0.4125), ("1.52", 1.52)])
 def test_a_column_tells_per_cent_from_shares(read_table, column, share):
-    shares = read_table(f"GPUs,MFU\n8,{column}\n16,{column}\n").results.of("mfu")
+    shares = read_table(f"GPUs,MFU\n8,{column}\n16,{column}\n").results.select("mfu")
     assert [cell.value for cell in shares] == [share, share]

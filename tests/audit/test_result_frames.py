@@ -1,14 +1,14 @@
 import pandas as pd
 import pytest
 
-from dlperf_study.audit.result_frames import long_frame, results_of_frame
+from dlperf_study.audit.result_frames import long_frame, read_results_frame
 from dlperf_study.core.errors import TableError
 from tests.audit.tables import rate, ratio, results, runs
 
 
 def test_a_dash_is_no_cell_and_a_key_is_there_once():
     table = pd.DataFrame([rate("100"), rate("200", 2) | {"value": float("nan"), "printed": "-"}])
-    assert [cell.key for cell in results_of_frame(table).cells] == ["table/throughput/1"]
+    assert [cell.key for cell in read_results_frame(table).cells] == ["table/throughput/1"]
     with pytest.raises(TableError, match="column cell has"):
         results([rate("100"), rate("100")])
 
@@ -16,7 +16,7 @@ def test_a_dash_is_no_cell_and_a_key_is_there_once():
 @pytest.mark.parametrize("name", ["metric", "value"])
 def test_a_missing_column_is_named(name):
     with pytest.raises(TableError, match=f"column {name} is missing"):
-        results_of_frame(pd.DataFrame([rate("100")]).drop(columns=name))
+        read_results_frame(pd.DataFrame([rate("100")]).drop(columns=name))
 
 
 def test_a_cell_reads_as_it_was_printed_and_has_the_devices_of_its_nodes():
@@ -39,8 +39,8 @@ def test_without_a_word_for_it_a_series_is_what_only_devices_tell_apart():
 
 def test_runs_are_no_summaries():
     table = results([rate("397.78"), *runs(["397.44", "398.05"])])
-    assert [cell.text for cell in table.of("throughput")] == ["397.78"]
-    assert [run.text for run in table.runs_of(table.cells[0])] == ["397.44", "398.05"]
+    assert [cell.text for cell in table.select("throughput")] == ["397.78"]
+    assert [run.text for run in table.list_runs(table.cells[0])] == ["397.44", "398.05"]
 
 
 WIDE = pd.DataFrame(
@@ -52,17 +52,17 @@ WIDE = pd.DataFrame(
 
 
 def test_a_wide_frame_has_a_cell_for_every_metric():
-    table = results_of_frame(long_frame(WIDE, "study"))
+    table = read_results_frame(long_frame(WIDE, "study"))
     assert list(table.by_key) == [
         f"study/{name}/{metric}" for name in ("one", "two") for metric in ("throughput", "speedup")
     ]
     speedup = table.by_key["study/two/speedup"]
-    assert table.baseline_of(speedup) is table.by_key["study/one/throughput"]
+    assert table.find_baseline(speedup) is table.by_key["study/one/throughput"]
     assert table.at_same_point(speedup, "throughput") is table.by_key["study/two/throughput"]
 
 
 def test_a_wide_frame_brings_its_intervals():
-    table = results_of_frame(long_frame(WIDE, "study"))
+    table = read_results_frame(long_frame(WIDE, "study"))
     known = table.rate(table.by_key["study/two/throughput"])
     interval = known.logarithm.factor_interval()
     assert interval.high / interval.low == pytest.approx(20.0 / 18.0)

@@ -92,7 +92,7 @@ def summary_of(column, runs):
     """Return the mean of a metric over runs, with its interval."""
     metric = COLUMNS[column]
     values = np.log(runs) if metric.summary is Summary.GEOMETRIC else runs
-    return _estimate_columns(metric, Estimate.of(values))
+    return _estimate_columns(metric, Estimate.from_values(values))
 
 
 def test_every_measured_column_has_columns_for_its_interval():

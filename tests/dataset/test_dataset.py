@@ -8,7 +8,7 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset import run_table, tables
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, columns_of, summarised
+from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, list_columns, summarised
 from dlperf_study.records.run import read_run
 from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, configuration, example_study, write_plan, write_run
@@ -103,7 +103,7 @@ def test_tables_have_the_columns_and_types_of_the_registry(paths):
     dataset = collect(paths)
     for table in DATASET_TABLES:
         types = {name: str(dtype) for name, dtype in getattr(dataset, table).dtypes.items()}
-        assert types == {column.name: str(column.dtype_in(table)) for column in columns_of(table)}, table
+        assert types == {column.name: str(column.dtype_in(table)) for column in list_columns(table)}, table
 
 
 def test_an_empty_study_has_empty_tables_of_the_same_columns(paths):
@@ -111,7 +111,7 @@ def test_an_empty_study_has_empty_tables_of_the_same_columns(paths):
     dataset = collect(paths)
     for table in DATASET_TABLES:
         frame = getattr(dataset, table)
-        assert list(frame.columns) == [column.name for column in columns_of(table)]
+        assert list(frame.columns) == [column.name for column in list_columns(table)]
         assert len(frame) == {TableName.CONFIGURATIONS: 1, TableName.DIAGNOSTICS: 1}.get(table, 0)
     assert len(dataset.steps_of([])) == 0
 

@@ -73,7 +73,7 @@ def test_a_study_looks_after_once_twice_and_four_times_its_repeats(most, looks):
 
 
 def test_the_half_width_is_that_of_the_t_interval():
-    three, two = (Precision("throughput", Estimate.of(values)) for values in ((1.0, 1.01, 1.02), (1.0, 1.01)))
+    three, two = (Precision("throughput", Estimate.from_values(values)) for values in ((1.0, 1.01, 1.02), (1.0, 1.01)))
     # Standard error 0.01 / sqrt(3), t(2) = 4.303.
     assert three.half_width == pytest.approx(math.expm1(0.01 / math.sqrt(3) * 4.3027), 1e-4)
     assert two.half_width is None

@@ -10,9 +10,10 @@ from dlperf_study.core.errors import LogError
 from dlperf_study.core.part_search import PARTS_VARIABLE
 from dlperf_study.dataset.ingestion.job_rates import rates_of
 from dlperf_study.logs import formats
-from dlperf_study.logs.format import Line, Merge, MetricScope
+from dlperf_study.logs.format import Line, Merge
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.metadata import Extras
+from dlperf_study.logs.printed import MetricScope
 from dlperf_study.logs.rank_checks import JobSize
 from dlperf_study.logs.rank_merge import job_series
 from dlperf_study.logs.text_lines import compile_line

@@ -18,10 +18,10 @@ from dlperf_study.metrics.comparison import (
     PARTS,
     SEVERAL,
     UNCLEAR,
+    compare_with_itself,
     differences,
     excess,
     explaining_part,
-    of_itself,
     step_samples,
 )
 from dlperf_study.metrics.statistics import Estimate
@@ -188,7 +188,7 @@ def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange()
 
 @pytest.mark.parametrize("runs", [2, 3, 5])
 def test_what_is_compared_with_itself_differs_by_nothing_exactly(runs):
-    assert of_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, runs - 1, runs)
+    assert compare_with_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, runs - 1, runs)
 
 
 @pytest.mark.parametrize(("difference", "explained"), [(-0.1, EXCHANGE), (0.0, SEVERAL), (0.1, COMPUTATION)])

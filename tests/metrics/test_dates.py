@@ -15,7 +15,7 @@ STUDIES, CONFIGURATIONS, RUNS = 400, 6, 5
 
 def test_a_change_is_welchs():
     before, after = (100.0, 101.0, 99.5), (110.0, 108.0, 111.0)
-    estimates = [Estimate.of(np.log(rates)) for rates in (before, after)]
+    estimates = [Estimate.from_values(np.log(rates)) for rates in (before, after)]
     changes = date_changes({"a": estimates[0], "b": estimates[0]}, {"a": estimates[1], "c": estimates[1]}, [])
     assert list(changes) == ["a"]
     assert changes["a"].departure is None
@@ -61,7 +61,7 @@ def test_departures_are_as_seldom_wrong_as_they_claim(earlier_dates):
             estimates = {}
             for name in range(CONFIGURATIONS):
                 date = generator.normal(0, 0.02)
-                estimates[str(name)] = Estimate.of(date + generator.normal(0, 0.005, RUNS))
+                estimates[str(name)] = Estimate.from_values(date + generator.normal(0, 0.005, RUNS))
             dates.append(estimates)
         changes = date_changes(dates[-2], dates[-1], dates[:-1])
         wrong += _says_that_something_changed({name: change.departure for name, change in changes.items()})

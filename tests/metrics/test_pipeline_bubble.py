@@ -80,7 +80,7 @@ def test_intervals_hold_the_bubble_as_often_as_they_claim():
         steps = [[step(count) for count in COUNTS]] * np.exp(of_rounds + 0.01 * generator.standard_normal((4, 3)))
         line = Line(pd.Series(COUNTS), pd.DataFrame(steps))
         for position, truth in enumerate(expected):
-            columns = Bubble(Estimate.of(line.shares(position)), "").columns
+            columns = Bubble(Estimate.from_values(line.shares(position)), "").columns
             inside[position] += columns["bubble_share_low"] <= truth <= columns["bubble_share_high"]
     assert inside / trials == pytest.approx(np.full(3, 0.95), abs=0.025)
 

@@ -68,7 +68,7 @@ def test_the_counter_of_a_real_gpu_agrees_with_its_readings_of_power():
     """An H100 that multiplied matrices for six seconds, sampled by the code of the guard: two instruments."""
     telemetry = read_telemetry(PROJECT / "tests" / "records" / "samples" / "telemetry-h100.jsonl")
     window = NodeWindow(telemetry, telemetry.between(49_800_000_000, 53_900_000_000))
-    [(_, samples)] = window.of_gpus()
+    [(_, samples)] = window.group_by_gpu()
     assert len(samples) == 5
     assert node_watts(window) == pytest.approx(fmean(each["power_watts"] for each in samples), rel=0.01)
     assert limits_text(clock_limits(samples) or {}) == "power cap 100 %"

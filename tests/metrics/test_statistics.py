@@ -33,7 +33,7 @@ VALUES = [9.5, 10.0, 10.1, 12.0]
 def test_the_interval_is_that_of_students_t(runs):
     values = np.random.default_rng(runs).normal(5.0, 1.0, runs)
     expected = stats.t.interval(0.95, runs - 1, values.mean(), stats.sem(values))
-    interval = Estimate.of(values).interval()
+    interval = Estimate.from_values(values).interval()
     assert (interval.low, interval.high) == pytest.approx(expected)
 
 
@@ -41,7 +41,7 @@ def test_the_interval_is_that_of_students_t(runs):
 def test_two_rates_are_equal_within_the_bound_that_is_further_from_one(shift):
     """As two one-sided tests show it: scipy gives each half of 5 %."""
     logarithms = shift + np.array([-0.01, 0.0, 0.01])
-    estimate = Estimate.of(logarithms)
+    estimate = Estimate.from_values(logarithms)
     interval = estimate.interval()
     further = max(-interval.low, interval.high)
     assert further > abs(shift)
@@ -50,15 +50,15 @@ def test_two_rates_are_equal_within_the_bound_that_is_further_from_one(shift):
 
 
 def test_known_resolution_changes_only_what_is_rounded_alike():
-    assert Estimate.of(VALUES).p_value(9.0) == pytest.approx(stats.ttest_1samp(VALUES, 9.0).pvalue)
+    assert Estimate.from_values(VALUES).p_value(9.0) == pytest.approx(stats.ttest_1samp(VALUES, 9.0).pvalue)
     assert Estimate(0.0, 0.0, 2).interval() == Interval(0.0, 0.0)
     assert Estimate(0.0, 0.0, 2).p_value() is None
-    assert Estimate.of(VALUES, resolution=0.1) == Estimate.of(VALUES)
+    assert Estimate.from_values(VALUES, resolution=0.1) == Estimate.from_values(VALUES)
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 2.0], [2.0] * 3, [0.1] * 3, np.log([0.1] * 5), [0.3, 0.1 + 0.2, 0.3]])
 def test_fewer_than_three_or_equal_runs_have_a_mean_and_no_interval(values):
-    estimate = Estimate.of(values)
+    estimate = Estimate.from_values(values)
     assert estimate.mean == pytest.approx(np.mean(values))
     assert (estimate.interval(), estimate.p_value(2.1), equal_within(estimate)) == (None, None, None)
 
@@ -80,13 +80,13 @@ def test_intervals_of_rounded_runs_cover_as_often_as_they_claim(spread):
     studies, covered = 1000, 0
     for truth in generator.uniform(100.0, 101.0, studies):
         runs = np.round(generator.normal(truth, spread, 4))
-        interval = Estimate.of(runs, resolution=1.0).interval()
+        interval = Estimate.from_values(runs, resolution=1.0).interval()
         covered += interval.low <= truth <= interval.high
     assert covered / studies > 0.93
 
 
 def test_a_rate_is_the_geometric_mean_and_its_interval_that_of_the_logarithms():
-    estimate = Estimate.of(np.log(VALUES))
+    estimate = Estimate.from_values(np.log(VALUES))
     assert estimate.factor == pytest.approx(stats.gmean(VALUES))
     expected = stats.t.interval(0.95, 3, np.log(VALUES).mean(), stats.sem(np.log(VALUES)))
     interval = estimate.factor_interval()
@@ -171,21 +171,21 @@ def test_without_common_rounds_or_an_error_a_difference_has_no_error():
     assert (estimate.mean, estimate.error) == (0.0, None)
     blocks = in_rounds([1.0, 2.0, 3.0], [math.nan] * 3)
     assert blocks.minus(blocks).error is None
-    known, unknown = Estimate.of(VALUES), Estimate.of([3.0, 4.0])
+    known, unknown = Estimate.from_values(VALUES), Estimate.from_values([3.0, 4.0])
     assert (known.minus(unknown).mean, known.minus(unknown).error) == (known.mean - 3.5, None)
     assert (unknown.minus(known).mean, unknown.minus(known).error) == (3.5 - known.mean, None)
 
 
 def test_a_printed_interval_is_as_good_as_its_runs():
-    runs = Estimate.of(np.log(VALUES))
+    runs = Estimate.from_values(np.log(VALUES))
     interval = runs.factor_interval()
-    printed = Estimate.of_printed(runs.factor, interval.low, interval.high, 4)
+    printed = Estimate.from_printed(runs.factor, interval.low, interval.high, 4)
     assert (printed.error, printed.freedom) == (pytest.approx(runs.error), 3)
-    assert Estimate.of_printed(100.0, 100.0, 100.0, 4).error is None
-    assert Estimate.of_printed(100.0, 100.0, 100.0, 4, resolution=0.01).error == pytest.approx(0.01 / math.sqrt(12))
-    unknown = Estimate.of_printed(runs.factor, interval.low, interval.high).factor_interval()
+    assert Estimate.from_printed(100.0, 100.0, 100.0, 4).error is None
+    assert Estimate.from_printed(100.0, 100.0, 100.0, 4, resolution=0.01).error == pytest.approx(0.01 / math.sqrt(12))
+    unknown = Estimate.from_printed(runs.factor, interval.low, interval.high).factor_interval()
     assert (unknown.low, unknown.high) == pytest.approx((interval.low, interval.high))
-    assert [Estimate.of_printed(2.0, 1.0, 4.0, runs).freedom for runs in (2, 3)] == [Estimate(0.0).freedom, 2]
+    assert [Estimate.from_printed(2.0, 1.0, 4.0, runs).freedom for runs in (2, 3)] == [Estimate(0.0).freedom, 2]
 
 
 def test_exact_means_have_an_exact_difference_of_the_fewer_degrees_of_freedom():
@@ -220,7 +220,7 @@ def test_medians_and_rounding_have_the_errors_of_many_samples():
     assert median_error(2.0, 101) == pytest.approx(medians.std(), rel=0.05)
     # The deviation of what was rounded away, which is evenly distributed over one unit of the last digit.
     exact = np.random.default_rng(1).uniform(9.95, 10.05, 20_000)
-    assert Estimate.of([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
+    assert Estimate.from_values([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
 
 
 def test_an_interval_is_two_columns_and_may_be_larger_than_any_number():

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import STRONG, Unit
+from dlperf_study.prediction.intervals import largest_left_out
 from tests.prediction.curve_factory import curve
 from tools import back_test
 from tools.back_test import by_laboratory, errors_of, held_by_intervals

@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.prediction.curves import STRONG, Unit
-from dlperf_study.prediction.narrowing import half_width_of, narrowings
+from dlperf_study.prediction.narrowing import compute_half_width, narrowings
 from dlperf_study.prediction.node_ring import predicted_rate
 from dlperf_study.prediction.prediction import predict
 from tests.prediction.curve_factory import curve
@@ -26,8 +26,8 @@ def test_a_size_between_narrows_the_interval_as_it_does_when_measured():
     results = narrowed(measured, 8)
     further = curve({**RATES, 6: predicted_rate(measured, 6)}, error=0.001)
     # Its own error is that of the others, and not that of the prediction.
-    assert results["6 nodes"] == pytest.approx(half_width_of(further, 8), rel=1e-6)
-    assert results["6 nodes"] < half_width_of(measured, 8)
+    assert results["6 nodes"] == pytest.approx(compute_half_width(further, 8), rel=1e-6)
+    assert results["6 nodes"] < compute_half_width(measured, 8)
 
 
 def test_more_runs_are_named_where_runs_differ_more_than_series():
@@ -40,7 +40,7 @@ def test_more_runs_are_named_where_runs_differ_more_than_series():
     more = noisy.points[-1]
     more = replace(more, log_rate=Estimate(more.log_rate.mean, 0.2 / math.sqrt(2), 5.0))
     assert narrowed(noisy, 8)[first] == pytest.approx(
-        half_width_of(replace(noisy, points=(*noisy.points[:-1], more)), 8)
+        compute_half_width(replace(noisy, points=(*noisy.points[:-1], more)), 8)
     )
     assert next(iter(narrowed(exact, 8))) == "6 nodes"
 

@@ -1,6 +1,6 @@
-"""A check of the audit, the diagnostics it gives about numbers of a table, and all checks there are.
+"""Checks of the audit and their diagnostics.
 
-The files of this folder have the checks by theme; every ``@check`` function in them is run.
+Every ``@check`` function in the files of this folder is run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +19,10 @@ FAR_APART = 0.03
 
 @dataclass(frozen=True)
 class AuditDiagnostic:
-    """What may be wrong about the numbers in ``cells``; ``computation`` is the evidence, in words and numbers.
+    """A possible error in the numbers of ``cells``; ``computation`` is the evidence.
 
-    ``explanations`` are what may make the numbers right nevertheless. ``deviation`` is how far the first number is from
-    what it should be, as a share of that, where it should be one number. ``check`` is the name of the check; the audit
-    fills it in.
+    ``explanations``: reasons why the numbers may be right. ``deviation``: relative deviation of the first number from
+    its expected value, if that is one number. ``check``: name of the check; the audit fills it in.
     """
 
     severity: Severity
@@ -40,10 +39,7 @@ class AuditDiagnostic:
 
     @property
     def diagnosed(self) -> tuple[str, ...]:
-        """The keys of the numbers that may be wrong, and of their summaries; not the baselines of their ratios.
-
-        Empty for a note without an explanation: it says what could not be checked.
-        """
+        """The keys of suspect numbers and their summaries, without baselines."""
         if self.severity is Severity.NOTE and not self.explanations:
             return ()
         baselines = {cell.baseline for cell in self.cells}
@@ -61,9 +57,10 @@ Examination = Callable[[Results], Iterator[AuditDiagnostic | None]]
 
 @dataclass(frozen=True)
 class Check:
-    """A question to a table of results. ``examines``: what is counted, in the plural.
+    """A question to a table of results.
 
-    ``compares``: it compares numbers of the table with each other, and not each with a limit or a list.
+    ``examines``: the items that are counted, in the plural. ``compares``: whether the check compares numbers of the
+    table with each other, and not each with a limit or a list.
     """
 
     name: str
@@ -74,7 +71,7 @@ class Check:
 
 
 def check(question: str, examines: str, compares: bool = True) -> Callable[[Examination], Check]:
-    """Return a decorator that makes a function the check of its name."""
+    """Return a decorator that turns a function into a check."""
 
     def declare(examine: Examination) -> Check:
         return Check(examine.__name__, question, examines, examine, compares)
@@ -84,7 +81,7 @@ def check(question: str, examines: str, compares: bool = True) -> Callable[[Exam
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A check that was run: how many items it examined, and its diagnostics."""
+    """A finished check: the number of examined items and the diagnostics."""
 
     check: Check
     examined: int
@@ -100,13 +97,13 @@ class AuditResult:
         return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
 
 
-def diagnostics_of(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
+def list_diagnostics(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
     """Return the diagnostics of all checks."""
     return [diagnostic for result in check_results for diagnostic in result.diagnostics]
 
 
 def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:
-    """Return diagnostics by severity, errors first; the order within a severity stays."""
+    """Sort diagnostics by severity, errors first; the sort is stable."""
     order = list(reversed(Severity))
     return sorted(diagnostics, key=lambda diagnostic: order.index(diagnostic.severity))
 
@@ -117,7 +114,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Check:
-    """Return the check of that name; raises TableError, with the valid names, for an unknown one."""
+    """Return a check by name; raises TableError if the name is unknown."""
     if name not in _checks():
         raise TableError(unknown_name("check is", name, "checks", names()))
     return _checks()[name]
@@ -130,7 +127,7 @@ def load_all() -> tuple[Check, ...]:
 
 @cached_by_parts
 def _checks() -> Mapping[str, Check]:
-    """Return the checks of all files of this folder, and of the user's; raises TableError for one that is no check."""
+    """Load the checks of this folder and of the user's plugins."""
     checks: dict[str, Check] = {}
     for location, module in part_modules(__name__, "file of checks", TableError):
         declared = [part for part in vars(module).values() if isinstance(part, Check)]
@@ -142,8 +139,8 @@ def _checks() -> Mapping[str, Check]:
     return dict(sorted(checks.items()))
 
 
-def deviation_of(printed: float, expected: float) -> float | None:
-    """Return how far a printed number is from what it should be, as a share of that; None of 0."""
+def relative_deviation(printed: float, expected: float) -> float | None:
+    """Return |printed / expected − 1|; None if 0 is expected."""
     return abs(printed / expected - 1) if expected else None
 
 

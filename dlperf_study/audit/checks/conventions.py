@@ -1,25 +1,15 @@
-"""Conventions of language models: what a share of a peak counts and divides by, and what parameters are of."""
+"""Conventions of language models: FLOPs and peaks of utilisation, parameter counts."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from statistics import median
 
-from dlperf_study.audit import limits
+from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.checks.peaks import tokens_of_device
 from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
-from dlperf_study.audit.result_cell import (
-    DEVICE_FLOPS,
-    HFU,
-    HIDDEN,
-    LAYERS,
-    MFU,
-    PARAMETERS_STEP,
-    VOCABULARY,
-    ResultCell,
-    quotient,
-)
+from dlperf_study.audit.result_cell import ResultCell, quotient
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.study.device_peaks import EIGHT_BITS
@@ -45,8 +35,8 @@ _BINARY = Fraction(2**30, 10**9)
 
 @check("Is the share of recomputation in HFU and not in MFU?", "shares of a peak of transformers")
 def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every HFU next to an MFU, and for the shares that are called MFU of each table."""
-    for hardware, model in results.pairs(HFU, MFU):
+    """Compare every HFU with an MFU, and every two MFUs of a table."""
+    for hardware, model in results.pairs(quantities.HFU, quantities.MFU):
         is_possible = True
         if hardware.printed.is_positive and model.printed.is_positive:
             low, high = quotient(hardware.printed, model.printed, truncated=True)
@@ -57,9 +47,12 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
         expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
         yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
-    for cells in grouped(results.of(MFU), lambda cell: cell.table).values():
+    for cells in grouped(results.select(quantities.MFU), lambda cell: cell.table).values():
         readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
-        unexplained = [(cell, phrase, reason) for cell, (phrase, reason) in readings if reason]
+        unexplained = []
+        for cell, (phrase, reason) in readings:
+            if reason:
+                unexplained.append((cell, phrase, reason))
         if unexplained:
             shares, phrases, reasons = zip(*unexplained, strict=True)
             computation = f"{rows_phrase(phrases)}. {'; '.join(dict.fromkeys(reasons))}"
@@ -70,28 +63,34 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device")
 def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share with FLOP/s: all rows of a device imply one peak, a dense one of that device."""
-    pairs_of_rows = results.pairs(MFU, DEVICE_FLOPS)
-    shares = [pair for pair in pairs_of_rows if all(cell.printed.is_positive for cell in pair)]
+    """Compare the peak that each row implies with a dense peak."""
+    pairs_of_rows = results.pairs(quantities.MFU, quantities.DEVICE_FLOPS)
+    shares = []
+    for pair in pairs_of_rows:
+        if all(cell.printed.is_positive for cell in pair):
+            shares.append(pair)
     devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
     for pairs in devices.values():
         middle = median(flops.value / share.value for share, flops in pairs)
         for share, flops in pairs:
-            if limits.peak_of(share) is None:
+            if limits.find_device_peak(share) is None:
                 yield _compare_peak(share, flops, middle if len(pairs) >= _ENOUGH else None)
 
 
 def _kind_of_device(share: ResultCell) -> str:
-    """Return the name of a device without the number of them: ``2x v5p-128`` are two of ``v5p-128``."""
+    """Return a device name without its count: ``2x v5p-128`` is ``v5p-128``."""
     return re.sub(r"^\d+\s*[x×]\s*", "", str(share.get("device_name")))
 
 
 def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | None:
-    """Return a diagnostic if a share is of another peak than the other rows say, or than its device has."""
+    """Return a diagnostic if a row implies another peak."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
-    peaks = [peak for peak in limits.dense_peaks(share) if has_8_bits or peak.number_format != EIGHT_BITS]
+    peaks = []
+    for peak in limits.dense_peaks(share):
+        if has_8_bits or peak.number_format != EIGHT_BITS:
+            peaks.append(peak)
     computation = f"{flops.text} / {share.text} implies a peak of {implied / 1e12:.4g} TFLOP/s"
     if peaks and not any(abs(implied / peak.flops - 1) <= rounding for peak in peaks):
         computation += limits.name_peak(share, implied, rounding)
@@ -104,17 +103,22 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
 
 @check("Does a number of parameters follow from the sizes of its network?", "tables with parameters and sizes")
 def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every table of transformers whose rows print parameters, layers and hidden sizes."""
-    names = ("parameters", LAYERS, HIDDEN)
+    """Compare parameter counts of transformers with their layers and hidden sizes."""
+    names = ("parameters", quantities.LAYERS, quantities.HIDDEN)
     for cells in grouped(results.cells, lambda cell: cell.table).values():
-        rows = {(*map(cell.get, names), cell.get("tp"), cell.get("pp")): cell for cell in cells}
-        complete = [cell for row, cell in rows.items() if None not in row[: len(names)] and min(row[: len(names)]) > 0]
+        rows = {}
+        for cell in cells:
+            rows[(*map(cell.get, names), cell.get("tp"), cell.get("pp"))] = cell
+        complete = []
+        for row, cell in rows.items():
+            if None not in row[: len(names)] and min(row[: len(names)]) > 0:
+                complete.append(cell)
         if complete:
             yield _compare_parameters(complete)
 
 
 def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
-    """Return a diagnostic if only another unit, or the shard of a device, explains the parameters of all rows."""
+    """Return a diagnostic if only another unit or a shard explains all rows."""
     if all(_is_near(row) for row in rows) and (len(rows) < 2 or not _fits(rows, _BINARY) or _fits(rows, Fraction(1))):
         return None
     shards = [Fraction(1, copy_devices(row)) for row in rows]
@@ -127,29 +131,31 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
     phrases = []
     for row in rows:
         smallest, largest = _weights(row, _VOCABULARIES[0]), _weights(row, _VOCABULARIES[1])
-        sizes = f"{row.get(LAYERS):g} layers of {row.get(HIDDEN):g}"
+        sizes = f"{row.get(quantities.LAYERS):g} layers of {row.get(quantities.HIDDEN):g}"
         extent = f"{float(smallest):.4g} to {float(largest):.4g}"
         phrases.append(f"{sizes} have {extent}, printed {row.get('parameters'):.4g}")
-    computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
-    return AuditDiagnostic(Severity.ERROR if reason else Severity.WARNING, tuple(rows), computation, _OTHER_NETWORK)
+    computation, severity = rows_phrase(phrases), Severity.WARNING
+    if reason:
+        computation, severity = f"{computation}: {reason}", Severity.ERROR
+    return AuditDiagnostic(severity, tuple(rows), computation, _OTHER_NETWORK)
 
 
 def _weights(row: ResultCell, vocabulary: int) -> Fraction:
-    """Return the parameters of a GPT: blocks, their biases and norms, and the embedding; Narayanan et al. (2021)."""
-    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
-    vocabulary_size = int(row.get(VOCABULARY) or vocabulary)
+    """Return the parameters of a GPT (Narayanan et al., 2021)."""
+    layers, hidden = int(row.get(quantities.LAYERS)), int(row.get(quantities.HIDDEN))
+    vocabulary_size = int(row.get(quantities.VOCABULARY) or vocabulary)
     return Fraction(12 * layers * hidden**2 + 13 * layers * hidden + (vocabulary_size + 2048) * hidden)
 
 
 def _is_near(row: ResultCell, shard: Fraction = Fraction(1)) -> bool:
-    """Return whether parameters are those of a known kind of block: with wide or gated layers, tied or not."""
-    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
+    """Return whether a known kind of transformer block has these parameters."""
+    layers, hidden = int(row.get(quantities.LAYERS)), int(row.get(quantities.HIDDEN))
     blocks = layers * hidden**2 * shard
     return bool(10 * blocks <= row.get("parameters") <= 15 * blocks + 2 * 262_144 * hidden)
 
 
 def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
-    """Return whether the formula with one vocabulary gives the parameters of all rows, in units of a billion."""
+    """Return whether the formula with one vocabulary fits all rows."""
     for vocabulary in _KNOWN_VOCABULARIES:
         if all(abs(_weights(row, vocabulary) / unit - row.get("parameters")) <= _step(row) for row in rows):
             return True
@@ -157,17 +163,14 @@ def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
 
 
 def _step(row: ResultCell) -> float:
-    """Return one unit of the last printed digit of the parameters of a row."""
-    return float(row.get(PARAMETERS_STEP) or 1)
+    """Return one unit of the last printed digit of the parameters."""
+    return float(row.get(quantities.PARAMETERS_STEP) or 1)
 
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
-    """Return the FLOPs of a token that a share of a peak implies, and what explains them if the network does not.
-
-    None where the sizes of the network, its peak or its rate are not known.
-    """
-    peak, rate, length = limits.peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
-    layers, hidden = share.get(LAYERS), share.get(HIDDEN)
+    """Return the implied FLOPs per token as text, and a possible explanation."""
+    peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
+    layers, hidden = share.get(quantities.LAYERS), share.get(quantities.HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))
     if sizes_in_name and not (layers and hidden):
         layers, hidden = sizes_in_name["layers"], sizes_in_name["hidden"]
@@ -190,9 +193,10 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
 
 
 def _flops_of_token(layers: int, hidden: int, length: int, multiple: int) -> tuple[Fraction, Fraction]:
-    """Return FLOPs of a token with the smallest and the largest vocabulary; ``multiple``: 72, 96 with recomputation.
+    """Return FLOPs per token for the smallest and the largest vocabulary.
 
-    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), equation 3.
+    ``multiple``: 72, or 96 with recomputation. Narayanan et al., Efficient Large-Scale Language Model Training on GPU
+    Clusters (2021), equation 3.
     """
     of_layers = multiple * layers * hidden**2 * (1 + Fraction(length, 6 * hidden))
     smallest, largest = _VOCABULARIES

@@ -1,18 +1,11 @@
-"""Rates along scaling curves and of equal configurations: their steps, their scopes, and whether tables agree."""
+"""Throughputs along scaling curves, their scopes, and agreement between tables."""
 
 import math
 from collections.abc import Iterator
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
-from dlperf_study.audit.result_cell import (
-    SAMPLES_OF_DEVICE,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    Rate,
-    ResultCell,
-    curve_step,
-)
+from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -73,16 +66,16 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{_step_phrase(fewer, more)}, a fall of {fall_text}"
         if is_certain or fall <= LARGEST_FALL_BY_CHANCE:
             computation += f"; {_chance_phrase(is_certain, fewer, more)}"
-        computation += "" if severity is Severity.WARNING else ", but not that more devices gained nothing"
+        if severity is Severity.NOTE:
+            computation += ", but not that more devices gained nothing"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 
-#: What the rates of curves are called in sentences.
 _RATE_NAMES = {
-    THROUGHPUT: "rate",
-    TOKENS: "rate in tokens/s",
-    SAMPLES_OF_DEVICE: "rate of one device",
-    TOKENS_OF_DEVICE: "rate of one device in tokens/s",
+    quantities.THROUGHPUT: "rate",
+    quantities.TOKENS: "rate in tokens/s",
+    quantities.SAMPLES_OF_DEVICE: "rate of one device",
+    quantities.TOKENS_OF_DEVICE: "rate of one device in tokens/s",
 }
 
 
@@ -97,7 +90,7 @@ def _step_phrase(fewer: Rate, more: Rate) -> str:
 
 
 def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
-    """Return whether chance explains the step from one rate to another, as far as their runs tell."""
+    """Return whether chance explains the step between two rates."""
     if curve_step(fewer, more).log_ratio.error is None:
         return "without runs of both, chance may explain it"
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
@@ -105,15 +98,15 @@ def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
 
 @check("Is every rate of the same scope?", "curves, and their points")
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every curve, and for every point of the curves that are not flat.
-
-    A rate of one device or node may be in a curve of the whole job, or the reverse.
-    """
+    """Find rates of one device or node on curves of the whole job."""
     for curve in results.curves():
-        if curve[0].cell.metric != THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
+        if curve[0].cell.metric != quantities.THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
         first = curve[0]
-        later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
+        later = []
+        for rate in curve:
+            if rate.point.devices > first.point.devices:
+                later.append(rate.cell.value)
         # Rates per device: none rises, and none falls by more than a scaling loss.
         hardly_falls = len(later) > 1 and min(later) / first.cell.value >= 1 - FLAT
         if hardly_falls and max(later) / first.cell.value <= 1 + NEAR_SCOPE:
@@ -128,7 +121,7 @@ def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | None:
-    """Find a point that is linear after multiplication, or division, by its devices, nodes or devices per node."""
+    """Find a point that is linear once scaled by devices or nodes."""
     fewer, more = curve[position - 1], curve[position]
     linear = fewer.cell.value * more.point.devices / fewer.point.devices
     devices, nodes = more.point.devices, int(more.cell.get("nodes") or 1)
@@ -158,8 +151,8 @@ def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> Audi
 
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
 def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every configuration with several throughputs, also twice the same one in one table."""
-    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.is_positive)
+    """Compare all throughputs of each configuration."""
+    rates = (cell for cell in results.select(quantities.THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
         if len(cells) < 2:
             continue

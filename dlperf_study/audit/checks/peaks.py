@@ -1,24 +1,15 @@
-"""Rates, FLOP/s and shares, compared with the peak of their devices and with each other."""
+"""Rates, FLOP/s and utilisation, compared with the peak of the devices."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 
-from dlperf_study.audit import limits
+from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.result_cell import (
-    DEVICE_FLOPS,
-    MFU,
-    SAMPLES_OF_DEVICE,
-    STEP,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.utilisation import WINOGRAD
@@ -31,19 +22,18 @@ _MOST_ROWS = 3
 PEAK_ROUNDING = Fraction(1, 1000)
 _PEAK = "the share may be of another peak than the one assumed"
 _MEANINGS = {
-    DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, the same in every row of a network",
-    MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
+    quantities.DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, "
+    "the same in every row of a network",
+    quantities.MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
 }
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
-#: Columns that say whether activations are recomputed, which more FLOPs may be counted for.
-_RECOMPUTING = re.compile(r"recomp|checkpoint|ckpt", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """A quotient of printed numbers, and how far rounding may have moved it, as a share of it."""
+    """A quotient of printed numbers, and its relative rounding error."""
 
     value: float
     rounding: float
@@ -51,12 +41,14 @@ class Quotient:
 
 @check("Can the devices compute that fast?", "rates of known networks on known devices")
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
+    """Report rates above the peak, one diagnostic per network and source."""
     # Each rate with its work, the peak of its device, and how many times the peak it requires.
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
-    for rate in results.of(THROUGHPUT):
-        size, peak = limits.size_of(rate), limits.peak_of(rate)
-        work = limits.work_of(rate, size) if size or rate.get("flops_per_sample") else None
+    for rate in results.select(quantities.THROUGHPUT):
+        size, peak = limits.printed_sample_size(rate), limits.find_device_peak(rate)
+        work = None
+        if size or rate.get("flops_per_sample"):
+            work = limits.find_work(rate, size)
         if not (work and peak and rate.world_size):
             continue
         required = limits.required_flops(rate, work)
@@ -77,14 +69,14 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Can an input without a size have the usual one?", "networks without a stated input")
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every network of a source without an input size, from its fastest rate per device."""
+    """Compare the fastest rate of networks without a stated input size with the peak."""
     rates = []
-    for rate in results.of(THROUGHPUT):
-        if limits.size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
+    for rate in results.select(quantities.THROUGHPUT):
+        if limits.printed_sample_size(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
             rates.append(rate)
     for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
         fastest = max(network_rates, key=lambda rate: rate.value / (rate.world_size or 1))
-        work, peak = limits.work_of(fastest, None), limits.peak_of(fastest)
+        work, peak = limits.find_work(fastest, None), limits.find_device_peak(fastest)
         if work and peak:
             yield _compare_usual_size(fastest, work, peak)
 
@@ -110,7 +102,7 @@ def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -
 
 
 def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
-    """Return the FLOP/s that a rate requires of each device, compared with the peak of the device."""
+    """Return the FLOP/s per device that a rate requires, next to the peak."""
     flops = limits.required_flops(rate, work)
     return (
         f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
@@ -121,9 +113,9 @@ def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str
 
 @check("Are the FLOPs of networks and the peaks of devices known?", "rates with network and device", compares=False)
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
+    """Report the networks and devices that are missing in our tables."""
     rates_by_source: dict[str, list[ResultCell]] = {}
-    for rate in results.of(THROUGHPUT):
+    for rate in results.select(quantities.THROUGHPUT):
         if not limits.names_network_and_device(rate):
             continue
         if limits.unknown_names(rate):
@@ -142,13 +134,15 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
-    for share in results.of(MFU):
-        peak = limits.peak_of(share)
-        flops = results.at_same_point(share, DEVICE_FLOPS)
-        rate = results.at_same_point(share, THROUGHPUT)
+    """Recompute shares of a peak, and compare the rows of each network."""
+    for share in results.select(quantities.MFU):
+        peak = limits.find_device_peak(share)
+        flops = results.at_same_point(share, quantities.DEVICE_FLOPS)
+        rate = results.at_same_point(share, quantities.THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
-        work = limits.work_of(rate, None) if rate is not None and share.get("flops_per_sample") else None
+        work = None
+        if rate is not None and share.get("flops_per_sample"):
+            work = limits.find_work(rate, None)
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and work and rate is not None and rate.world_size:
@@ -159,7 +153,7 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
             factors = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g}"
             computation = f"{factors} = {expected:.4g}, printed {share.text}"
             yield AuditDiagnostic(Severity.ERROR, (share, rate), computation, (_PEAK, _COUNT))
-    for metric in (DEVICE_FLOPS, MFU):
+    for metric in (quantities.DEVICE_FLOPS, quantities.MFU):
         for network, quotients in _quotients_by_network(results, metric).items():
             if len(quotients) > 1:
                 yield _compare_rows(quotients, metric, network[-1])
@@ -178,19 +172,16 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
 
 
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:
-    """Return each cell / the samples or tokens that a device processes in a second.
-
-    They are the same within one source, network and size of a sample, shares also within one device and precision.
-    """
+    """Return each cell divided by the samples or tokens per device and second."""
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
-    if metric == MFU:
+    if metric == quantities.MFU:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")
     networks: dict[tuple[str, ...], dict[ResultCell, Quotient]] = {}
-    for cell in results.of(metric):
+    for cell in results.select(metric):
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]
-        network += [str(cell.get(name)) for name in cell.extra_conditions if _RECOMPUTING.search(name)]
+        network += [str(cell.get(name)) for name in cell.extra_conditions if WORDS.recomputation.search(name)]
         for item, rate_of_device in _rates_of_device(results, cell).items():
             rounding = float(cell.printed.step / cell.printed.exact) + rate_of_device.rounding
             quotient = Quotient(cell.value / rate_of_device.value, rounding)
@@ -199,17 +190,17 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
 
 
 def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
-    """Return the samples and the tokens that a device processes in a second, from the rates or the time of a row."""
+    """Return samples and tokens per device and second, by item."""
     rates = {}
-    for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
+    for metric, item in ((quantities.TOKENS_OF_DEVICE, "token"), (quantities.SAMPLES_OF_DEVICE, "sample")):
         rate = results.at_same_point(flops, metric)
         if rate is not None and rate.printed.is_positive:
             rates[item] = _per_device(rate, 1)
-    for metric, item in ((TOKENS, "token"), (THROUGHPUT, "sample")):
+    for metric, item in ((quantities.TOKENS, "token"), (quantities.THROUGHPUT, "sample")):
         rate = results.at_same_point(flops, metric)
         if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
             rates[item] = _per_device(rate, flops.world_size)
-    seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
+    seconds, batch = results.at_same_point(flops, quantities.STEP), flops.get("global_batch")
     if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
         rounding = float(seconds.printed.step / seconds.printed.exact)
         rates["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
@@ -217,11 +208,13 @@ def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]
 
 
 def tokens_of_device(results: Results, share: ResultCell) -> float | None:
-    """Return the tokens that a device processes in a second; None where no rate or time of the row tells them."""
+    """Return tokens per device and second; None if unknown."""
     rates, length = _rates_of_device(results, share), share.get("sequence_length")
     if "token" in rates:
         return rates["token"].value
-    return rates["sample"].value * length if "sample" in rates and length else None
+    if "sample" in rates and length:
+        return float(rates["sample"].value * length)
+    return None
 
 
 def _per_device(rate: ResultCell, devices: int) -> Quotient:
@@ -229,10 +222,10 @@ def _per_device(rate: ResultCell, devices: int) -> Quotient:
 
 
 def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:
-    """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
+    """Find rows whose quotient differs from the median beyond rounding."""
     middle = median(quotient.value for quotient in quotients.values())
     different, rows, farthest = [], [], 0.0
-    unit = " FLOP" if metric == DEVICE_FLOPS else ""
+    unit = " FLOP" if metric == quantities.DEVICE_FLOPS else ""
     for cell, quotient in quotients.items():
         if abs(quotient.value / middle - 1) > NEAR_FLOPS + quotient.rounding:
             farthest = max(farthest, abs(quotient.value / middle - 1))

@@ -1,36 +1,28 @@
-"""Numbers that no table can hold: beyond a limit of their own, no product of the columns next to them, or copied."""
+"""Implausible numbers: beyond a limit, wrong products, or copied rows."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.limits import machines, may_be_convolutional
-from dlperf_study.audit.result_cell import (
-    COMMUNICATION,
-    DEVICE_FLOPS,
-    EFFICIENCY,
-    HFU,
-    MFU,
-    RATES,
-    RELATIVE,
-    SPEEDUP,
-    STEP,
-    STEP_UNIT,
-    STEPS,
-    TASK,
-    THROUGHPUT,
-    TOKENS,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import PRODUCTS
 from dlperf_study.metrics.utilisation import WINOGRAD, severity_above_peak
 
-#: Metrics that can't be negative, and are not 0 where something was trained.
-_POSITIVE = (*RATES, STEPS, SPEEDUP, EFFICIENCY, RELATIVE, STEP, TASK)
+_POSITIVE = (
+    *quantities.RATES,
+    quantities.STEPS,
+    quantities.SPEEDUP,
+    quantities.EFFICIENCY,
+    quantities.RELATIVE,
+    quantities.STEP,
+    quantities.TASK,
+)
 #: The longest step of the published figures of this package takes 22 s.
 LONGEST_STEP_SECONDS = 100
 _TASK_SAMPLES, _TASK_BATCHES, _BATCH = "samples_per_task", "batches_per_task", "batch_per_device"
@@ -58,12 +50,12 @@ _REPEATED = ("the rows may be of one measurement, and its model or devices be na
 
 @check("Is everything above 0 that has to be?", "rates, ratios and times", compares=False)
 def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number of these metrics, also of single runs."""
+    """Find numbers that are not above zero, also in single runs."""
     for cell in results.cells:
         if cell.metric not in _POSITIVE:
             continue
         # A rate of 0 is less than one unit if another rate of its row is above 0.
-        rates = filter(None, (results.at_same_point(cell, metric) for metric in RATES))
+        rates = filter(None, (results.at_same_point(cell, metric) for metric in quantities.RATES))
         is_rounded_away = cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
         if cell.value > 0 or is_rounded_away:
             yield None
@@ -74,26 +66,28 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Can a step take that long?", "times of a step", compares=False)
 def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every step time: of one that is very long, and whose unit is not printed, it may be wrong."""
-    for step in results.of(STEP):
-        if step.value <= LONGEST_STEP_SECONDS or step.get(STEP_UNIT):
+    """Find very long step times whose unit is not printed."""
+    for step in results.select(quantities.STEP):
+        if step.value <= LONGEST_STEP_SECONDS or step.get(quantities.STEP_UNIT):
             yield None
         else:
-            computation = f"{STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"
+            computation = (
+                f"{quantities.STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"
+            )
             yield AuditDiagnostic(Severity.WARNING, (step,), computation, _LONG_STEP)
 
 
 @check("Is every share at most 1?", "shares of a peak and of the time", compares=False)
 def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share; `utilisation` examines those of a peak that have FLOPs per sample."""
-    for share in results.of(MFU, HFU, COMMUNICATION):
+    """Find shares above 1; `utilisation` examines those with FLOPs per sample."""
+    for share in results.select(quantities.MFU, quantities.HFU, quantities.COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         is_impossible = severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric in (MFU, HFU) and not is_impossible:
+        elif share.metric in (quantities.MFU, quantities.HFU) and not is_impossible:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))
@@ -101,13 +95,13 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node")
 def world_size(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number of devices of a table that prints both of its factors too."""
+    """Compare the devices with nodes × devices per node."""
     return _compare_products(results, "world_size", _OTHER_NODES)
 
 
 @check("Is a global batch that of all devices?", "global batches printed with devices and batch per device")
 def global_batch(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every global batch of a table that prints both of its factors too."""
+    """Compare the global batch with its factors."""
     return _compare_products(results, "global_batch", _OTHER_BATCH)
 
 
@@ -129,7 +123,7 @@ def _compare_products(results: Results, name: str, explanations: tuple[str, ...]
 def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every table that prints all three numbers."""
     tables: dict[object, dict[str, ResultCell]] = {}
-    for cell in results.of(_TASK_SAMPLES, _TASK_BATCHES, _BATCH):
+    for cell in results.select(_TASK_SAMPLES, _TASK_BATCHES, _BATCH):
         tables.setdefault(cell.table, {})[cell.metric] = cell
     for cells in tables.values():
         if len(cells) < 3:
@@ -145,8 +139,11 @@ def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices")
 def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every machine and device that a source names together."""
-    named = [cell for cell in results.cells if cell.get("instance") and cell.get("device_name")]
+    """Compare the device of each cloud machine with the provider's."""
+    named = []
+    for cell in results.cells:
+        if cell.get("instance") and cell.get("device_name"):
+            named.append(cell)
     for cells in grouped(named, lambda cell: tuple(map(cell.get, ("source", "instance", "device_name")))).values():
         machine_name, device = str(cells[0].get("instance")), str(cells[0].get("device_name"))
         machine = machines().get(machine_name)
@@ -171,13 +168,19 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do other models and devices have other results?", "models and devices with results", compares=False)
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every model and device of a source, and for every step of a curve."""
-    measured = [cell for cell in results.of(*RATES, DEVICE_FLOPS, STEP) if cell.printed.units >= _ENOUGH_UNITS]
+    """Find models, devices and steps of a curve with the same numbers."""
+    measured = []
+    for cell in results.select(*quantities.RATES, quantities.DEVICE_FLOPS, quantities.STEP):
+        if cell.printed.units >= _ENOUGH_UNITS:
+            measured.append(cell)
     for cells in grouped(measured, lambda cell: cell.get("source")).values():
         subjects = grouped(cells, lambda cell: tuple(map(cell.get, _SUBJECT)))
         if len(subjects) > 1:
             yield from _compare_subjects(list(subjects.values()))
-    of_jobs = [cell for cell in results.of(THROUGHPUT, TOKENS) if cell.printed.units >= _MANY_UNITS and cell.world_size]
+    of_jobs = []
+    for cell in results.select(quantities.THROUGHPUT, quantities.TOKENS):
+        if cell.printed.units >= _MANY_UNITS and cell.world_size:
+            of_jobs.append(cell)
     for cells in grouped(of_jobs, lambda cell: (cell.table, cell.metric)).values():
         if len({cell.world_size for cell in cells}) > 1:
             for same in grouped(cells, lambda cell: cell.printed.exact).values():
@@ -186,7 +189,7 @@ def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDiagnostic | None]:
-    """Yield a diagnostic for every two subjects with the same numbers, and None for all others."""
+    """Yield a diagnostic for every two subjects with the same numbers."""
     rows: dict[object, list[tuple[int, ResultCell]]] = defaultdict(list)
     for index, cells in enumerate(subjects):
         for cell in cells:
@@ -207,7 +210,7 @@ def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDia
 
 
 def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
-    """Return a diagnostic for cells that come in pairs, each the same number; an error for three and more."""
+    """Return a diagnostic for pairs of equal numbers; three are an error."""
     first, second = (" ".join(str(name) for name in _named(cell) if name) for cell in cells[:2])
     computation = f"{texts_phrase(cells[::2])}: the same for {first} and for {second}"
     severity = Severity.ERROR if len(cells) >= _CERTAIN_CELLS else Severity.WARNING
@@ -215,5 +218,7 @@ def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
 
 
 def _named(cell: ResultCell) -> tuple[object, ...]:
-    devices = counted(cell.world_size, "device") if cell.world_size else ""
-    return (*map(cell.get, _SUBJECT[:-1]), devices)
+    devices = ""
+    if cell.world_size:
+        devices = counted(cell.world_size, "device")
+    return *map(cell.get, _SUBJECT[:-1]), devices

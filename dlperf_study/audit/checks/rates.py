@@ -1,38 +1,26 @@
-"""Rates, times and quotients of rates: of a job and of a device, in samples, tokens and steps."""
+"""Rates of a job and of a device, in samples, tokens and steps."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, deviation_of
-from dlperf_study.audit.result_cell import (
-    SAMPLES_OF_DEVICE,
-    STEP,
-    STEPS,
-    TASK,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    ResultCell,
-    integer_quotient,
-    quotient,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, relative_deviation
+from dlperf_study.audit.result_cell import ResultCell, integer_quotient, quotient
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 
-#: Two rates, and the column that is their quotient.
 _QUOTIENTS = (
-    (TOKENS, THROUGHPUT, "tokens_per_sample"),
-    (TOKENS_OF_DEVICE, SAMPLES_OF_DEVICE, "tokens_per_sample"),
-    (TOKENS, STEPS, "tokens_per_step"),
-    (THROUGHPUT, STEPS, "global_batch"),
+    (quantities.TOKENS, quantities.THROUGHPUT, "tokens_per_sample"),
+    (quantities.TOKENS_OF_DEVICE, quantities.SAMPLES_OF_DEVICE, "tokens_per_sample"),
+    (quantities.TOKENS, quantities.STEPS, "tokens_per_step"),
+    (quantities.THROUGHPUT, quantities.STEPS, "global_batch"),
 )
 _LENGTH = "sequence_length"
-#: What a rate counts.
 _ITEMS = {
-    THROUGHPUT: "samples",
-    SAMPLES_OF_DEVICE: "samples of a device",
-    TOKENS: "tokens",
-    TOKENS_OF_DEVICE: "tokens of a device",
+    quantities.THROUGHPUT: "samples",
+    quantities.SAMPLES_OF_DEVICE: "samples of a device",
+    quantities.TOKENS: "tokens",
+    quantities.TOKENS_OF_DEVICE: "tokens of a device",
 }
 _PARTIAL_COPIES = (
     "the devices may not all be counted: some hold parts of one copy of the model",
@@ -51,8 +39,11 @@ _OTHER_RUNS = (
 
 @check("Is the rate of a device that of the job / devices?", "rates of one device with one of the job")
 def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every rate of one device that has a rate of the job at the same point."""
-    for of_device_metric, of_job_metric in ((SAMPLES_OF_DEVICE, THROUGHPUT), (TOKENS_OF_DEVICE, TOKENS)):
+    """Compare each rate per device with the rate of the job."""
+    for of_device_metric, of_job_metric in (
+        (quantities.SAMPLES_OF_DEVICE, quantities.THROUGHPUT),
+        (quantities.TOKENS_OF_DEVICE, quantities.TOKENS),
+    ):
         for of_device, of_job in results.pairs(of_device_metric, of_job_metric):
             devices = of_device.world_size
             if not devices:
@@ -65,17 +56,19 @@ def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
             if devices > 1 and of_device.printed.overlaps(low, high):
                 computation += ": both are of the same scope"
-            deviation = deviation_of(of_device.value, expected)
+            deviation = relative_deviation(of_device.value, expected)
             cells = (of_device, of_job)
             yield AuditDiagnostic(Severity.ERROR, cells, computation, _PARTIAL_COPIES, deviation=deviation)
 
 
 @check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")
 def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every two rates of a point whose quotient the table prints."""
+    """Compare quotients of two rates with the printed quotient."""
     for metric, second_metric, column in _QUOTIENTS:
         for rate, second in results.pairs(metric, second_metric):
-            name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
+            name = _LENGTH
+            if column in rate.facts or column != "tokens_per_sample":
+                name = column
             printed = rate.get(name)
             if not (printed and rate.printed.is_positive and second.printed.is_positive):
                 continue
@@ -89,14 +82,14 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {computed:.5g}"
             computation += f", but {name} is {printed:g}"
             severity = Severity.WARNING if name == _LENGTH or name in rate.inferred else Severity.ERROR
-            deviation = deviation_of(computed, printed)
+            deviation = relative_deviation(computed, printed)
             yield AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
 
 
 @check("Do rates and times agree?", "times with a rate")
 def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every time of a task or a step, and every rate of the same configuration."""
-    for seconds in results.of(TASK, STEP):
+    """Compare times of tasks and steps with the rates of their configuration."""
+    for seconds in results.select(quantities.TASK, quantities.STEP):
         if not seconds.printed.is_positive:
             continue
         for metric, amount in _amounts(seconds).items():
@@ -105,21 +98,23 @@ def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
-    """Return what is processed in a time: samples and tokens, of all devices and of one, as far as they are known."""
+    """Return the samples and tokens per step, of the job and of a device."""
     devices = seconds.world_size or 0
-    if seconds.metric == TASK:
+    if seconds.metric == quantities.TASK:
         samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
-        return {THROUGHPUT: samples} if samples > 0 else {}
+        if samples > 0:
+            return {quantities.THROUGHPUT: samples}
+        return {}
     samples = Fraction(int(seconds.get("global_batch") or 0))
     if samples <= 0:
         return {}
-    amounts = {THROUGHPUT: samples}
+    amounts = {quantities.THROUGHPUT: samples}
     if devices:
-        amounts[SAMPLES_OF_DEVICE] = samples / devices
+        amounts[quantities.SAMPLES_OF_DEVICE] = samples / devices
     if length := int(seconds.get("sequence_length") or 0):
-        amounts[TOKENS] = samples * length
+        amounts[quantities.TOKENS] = samples * length
         if devices:
-            amounts[TOKENS_OF_DEVICE] = samples * length / devices
+            amounts[quantities.TOKENS_OF_DEVICE] = samples * length / devices
     return amounts
 
 
@@ -133,13 +128,17 @@ def _compare_with_time(
         return None
     excess = rate.value / expected - 1
     difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
-    noun, time = _ITEMS[rate.metric], seconds.text if seconds.text.endswith("s") else f"{seconds.text} s"
+    noun, time = _ITEMS[rate.metric], seconds.text
+    if not time.endswith("s"):
+        time += " s"
     computation = f"{float(amount):.12g} {noun} in {time} are {expected:.4g} {noun.partition(' ')[0]}/s, "
     computation += f"printed {rate.text}, {difference}"
     batch_per_device = seconds.get("batch_per_device") or 0
     global_batch = int(batch_per_device * (seconds.world_size or 0))
     # The printed global batch may be wrong, and batch per device × devices fit rate and time.
-    is_other_batch = seconds.metric == STEP and global_batch not in (0, amount) and rate.metric == THROUGHPUT
+    is_other_batch = (
+        seconds.metric == quantities.STEP and global_batch not in (0, amount) and rate.metric == quantities.THROUGHPUT
+    )
     if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
         computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:
@@ -149,8 +148,10 @@ def _compare_with_time(
 
 
 def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
-    """Return whether runs of one configuration may be as far apart as a rate is from ``expected``, and which runs."""
-    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
+    """Return which runs explain a deviation from ``expected``."""
+    interval = None
+    if rate.printed.is_positive:
+        interval = results.rate(rate).logarithm.factor_interval()
     if interval:
         return interval.low <= expected <= interval.high, "the spread of its runs"
     return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"

@@ -1,7 +1,4 @@
-"""Every ratio, computed again: rate / baseline rate, and for an efficiency also × baseline devices / devices.
-
-Also the way all ratios of a table are rounded, and efficiencies from the speedups of the same point.
-"""
+"""Ratios recomputed from their rates, their rounding, and efficiency against speedup."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -9,23 +6,12 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
-from dlperf_study.audit.checks import AuditDiagnostic, check, deviation_of, texts_phrase
-from dlperf_study.audit.result_cell import (
-    EFFICIENCY,
-    RATES_OF_DEVICE,
-    RELATIVE,
-    ROUNDINGS,
-    SPEEDUP,
-    THROUGHPUT,
-    TRUNCATED,
-    ResultCell,
-    quotient,
-    values_of,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.checks import AuditDiagnostic, check, relative_deviation, texts_phrase
+from dlperf_study.audit.result_cell import ROUNDINGS, TRUNCATED, ResultCell, list_values, quotient
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.core.errors import Severity
 
-#: How many quotients that would print like the ratio are named at most.
 MOST_ALTERNATIVES = 3
 #: No efficiency is higher than this: one that is, is in per cent.
 HIGHEST_EFFICIENCY = 2
@@ -44,9 +30,11 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
     steps = _steps_of_rounded_rates(results)
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        baseline = results.baseline_of(ratio)
-        rate = results.at_same_point(ratio, baseline.metric) if baseline else None
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
+        baseline = results.find_baseline(ratio)
+        rate = None
+        if baseline:
+            rate = results.at_same_point(ratio, baseline.metric)
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:
@@ -64,7 +52,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
     if ratio.baseline:
         computation = f"{ratio.text} is relative to {ratio.baseline}, which has no value here"
         # A column may compare two others, of which one has a gap.
-        severity = Severity.NOTE if ratio.metric == RELATIVE else Severity.ERROR
+        severity = Severity.NOTE if ratio.metric == quantities.RELATIVE else Severity.ERROR
         return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
     computation = f"{ratio.text} is a ratio, but the table does not say to which rate"
     names = results.separating_conditions(ratio)
@@ -77,7 +65,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
 
 
 def _per_cent_suspicion(ratio: ResultCell) -> str:
-    if ratio.metric != EFFICIENCY or ratio.value <= HIGHEST_EFFICIENCY:
+    if ratio.metric != quantities.EFFICIENCY or ratio.value <= HIGHEST_EFFICIENCY:
         return ""
     return f". It looks like per cent: an efficiency of 1 is linear, and {ratio.text}% has its sign"
 
@@ -100,7 +88,7 @@ def _compare_with_rates(
     if _is_within_bounds(ratio, rate, baseline, truncated=False) or _is_of_common_rounds(ratio, rate, baseline):
         return None
     computation += ": it fits no rounding"
-    deviation = deviation_of(ratio.value, float(expected))
+    deviation = relative_deviation(ratio.value, float(expected))
     if rounded_to:
         computation += f". All ratios of the column fit rates that were rounded to {float(rounded_to):g} before"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_ROUNDED_BEFORE,), deviation=deviation)
@@ -115,13 +103,13 @@ def _compare_with_rates(
 
 
 def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fraction]:
-    """Return one unit of the last digit of the rates that a column of ratios was made from, where these were rounded.
+    """Return the digit to which the rates of each column were rounded.
 
-    All ratios of the column, at least three, must fit, and at least two of them only so.
+    At least three ratios must fit, and at least two of them only with rounded rates.
     """
     columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        baseline = results.baseline_of(ratio)
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
+        baseline = results.find_baseline(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if rate and baseline and rate is not baseline and baseline.printed.is_positive:
             columns.setdefault((*ratio.table, ratio.metric), []).append((ratio, rate, baseline))
@@ -144,8 +132,8 @@ def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, st
 
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
-    """Return the factor of the devices in the formula of a ratio, if it has one."""
-    if ratio.metric == EFFICIENCY and baseline.metric not in RATES_OF_DEVICE:
+    """Return the factor of devices in the formula of a ratio."""
+    if ratio.metric == quantities.EFFICIENCY and baseline.metric not in quantities.RATES_OF_DEVICE:
         return f" × {baseline.world_size} / {ratio.world_size}"
     if device_share(ratio, baseline) != 1:
         return f" × {ratio.world_size} / {baseline.world_size}"
@@ -153,10 +141,10 @@ def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
 
 
 def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
-    """Return whether a ratio of ours is made from the rounds that both have, of several that not both have.
+    """Return whether common rounds explain a measured ratio.
 
-    Runs in no round are in a rate and in no ratio. It then need not be the quotient of the two rates, but that is in
-    its interval.
+    A ratio uses only the rounds of both configurations. It then need not be the quotient of the two rates, but the
+    quotient is in its interval.
     """
     low, high = ratio.get("low"), ratio.get("high")
     has_same_runs = rate.get("measured_rounds") == baseline.get("measured_rounds")
@@ -167,16 +155,16 @@ def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCe
 
 
 def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
-    """Return whether rates that print like these have a quotient that prints like the ratio."""
+    """Return whether rates that print alike give the printed ratio."""
     low, high = quotient(rate.printed, baseline.printed, truncated)
     share = device_share(ratio, baseline)
     return ratio.printed.overlaps(low * share, high * share)
 
 
 def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
-    """Yield each quotient with another baseline, another rate, or means of runs, that would print like the ratio."""
+    """Yield other quotients that would print like the ratio."""
     share = device_share(ratio, baseline)
-    for cell in results.of(baseline.metric):
+    for cell in results.select(baseline.metric):
         if cell.get("source") != rate.get("source"):
             continue
         is_baseline = cell.world_size == baseline.world_size and cell is not baseline
@@ -184,8 +172,8 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
             yield f"{rate.text} / {cell.text} ({cell.key})"
         if cell.table == rate.table and cell is not rate and _prints_like(ratio, cell, baseline, share):
             yield f"{cell.text} ({cell.key}) / {baseline.text}"
-    rate_runs = values_of(results.runs.get(rate.key, ()))
-    baseline_runs = values_of(results.runs.get(baseline.key, ()))
+    rate_runs = list_values(results.runs.get(rate.key, ()))
+    baseline_runs = list_values(results.runs.get(baseline.key, ()))
     quotients = {}
     if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
         quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, rate_runs, baseline_runs)))
@@ -197,10 +185,7 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
 
 
 def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCell, share: Fraction) -> bool:
-    """Return whether the quotient of two rates would print like the ratio.
-
-    The exact fractions are needed for few: they take much longer than the floats that rule out most.
-    """
+    """Return whether the quotient of two rates would print like the ratio."""
     if numerator.value <= 0 or denominator.value <= 0:
         return False
     difference = numerator.value / denominator.value * float(share) - ratio.value
@@ -211,11 +196,10 @@ def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCe
 
 @check("Are all ratios of a table rounded in one way?", "columns of ratios")
 def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every metric of every table with ratios that fit a rounding."""
-    # The possible roundings of each ratio of a column.
+    """Find columns whose ratios need several kinds of rounding."""
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
+        rate, baseline = results.at_same_point(ratio, quantities.THROUGHPUT), results.find_baseline(ratio)
         if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
             continue
         expected = recomputed(ratio, rate, baseline)
@@ -233,10 +217,10 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do efficiency and speedup agree?", "efficiencies with a speedup")
 def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every efficiency that has a speedup over the same baseline."""
-    for ratio, speedup in results.pairs(EFFICIENCY, SPEEDUP):
+    """Compare each efficiency with the speedup over the same baseline."""
+    for ratio, speedup in results.pairs(quantities.EFFICIENCY, quantities.SPEEDUP):
         devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
-        if results.baseline_of(ratio) is not results.baseline_of(speedup):
+        if results.find_baseline(ratio) is not results.find_baseline(speedup):
             continue
         if not devices or not baseline_devices or baseline_devices != results.baseline_devices(speedup):
             continue
@@ -247,6 +231,6 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
         else:
             expected = float(speedup.printed.exact * share)
             computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"
-            deviation = deviation_of(ratio.value, expected)
+            deviation = relative_deviation(ratio.value, expected)
             cells = (ratio, speedup)
             yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_BASELINE,), deviation=deviation)

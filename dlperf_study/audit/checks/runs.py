@@ -7,37 +7,25 @@ from itertools import combinations
 from math import sqrt
 from statistics import geometric_mean, mean, median, pstdev, stdev
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
-from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, values_of
+from dlperf_study.audit.result_cell import ResultCell, list_values
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 
 Estimator = Callable[[list[Fraction]], Fraction | float]
-ESTIMATORS: dict[str, Estimator] = {
-    "median": median,
-    "mean": mean,
-    GEOMETRIC_MEAN: geometric_mean,
-}
-_OTHER_LIST = (
-    "the list may be of another series of runs than the table",
-    "a run may be missing from the list",
-)
-_OTHER_DEVIATION = (
-    "it may be of other runs, or of more than are listed",
-    "it may be a standard error, or in per cent",
-)
+ESTIMATORS: dict[str, Estimator] = {"median": median, "mean": mean, quantities.GEOMETRIC_MEAN: geometric_mean}
+_OTHER_LIST = ("the list may be of another series of runs than the table", "a run may be missing from the list")
+_OTHER_DEVIATION = ("it may be of other runs, or of more than are listed", "it may be a standard error, or in per cent")
 _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of different estimators",)
 
 
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
 def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield two results for every summary with a list of its runs: of its value and of the number of runs.
-
-    A printed number is the median of its runs, or their mean if the source says so.
-    """
-    for summary in results.of(*RATES, UNNAMED):
-        runs = results.runs_of(summary)
+    """Compare each summary with its listed runs, and their number."""
+    for summary in results.select(*quantities.RATES, quantities.UNNAMED):
+        runs = results.list_runs(summary)
         if not runs:
             continue
         yield _compare_value(summary, runs)
@@ -54,7 +42,9 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    name = summary.estimator if summary.estimator in ESTIMATORS else "median"
+    name = "median"
+    if summary.estimator in ESTIMATORS:
+        name = summary.estimator
     estimator = ESTIMATORS[name]
     expected = Fraction(estimator(_rates(runs)))
     if summary.printed.roundings_from(expected):
@@ -73,7 +63,7 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
 
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
-    """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
+    """Yield other estimators and runs that would print like the summary."""
     rates = _rates(runs)
     for name in ("median", "mean"):
         if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
@@ -93,22 +83,21 @@ def _rates(runs: list[ResultCell]) -> list[Fraction]:
 
 
 def _run_number(run: ResultCell) -> str:
-    """Return the number of a run, or its key if it has none."""
+    """Return the number of a run; its key if unnumbered."""
     repetition = run.get("repetition")
-    return run.key if repetition is None else f"{repetition:.0f}"
+    if repetition is None:
+        return run.key
+    return f"{repetition:.0f}"
 
 
 @check("Is a standard deviation that of its runs?", "standard deviations with runs")
 def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every standard deviation of at least two listed runs.
-
-    It may be that of a sample, or that of all runs there are: people print either.
-    """
-    for deviation in results.of(STANDARD_DEVIATION):
+    """Compare printed standard deviations with the listed runs."""
+    for deviation in results.select(quantities.STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
         if len(runs) < 2:
             continue
-        values = values_of(runs)
+        values = list_values(runs)
         # Rounding each run by half a unit moves their deviation by at most this.
         rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
         tolerance = rounding + deviation.printed.resolution
@@ -122,7 +111,7 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Is every number in its interval?", "numbers with an interval")
 def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number with both bounds of an interval."""
+    """Compare each number with the bounds of its interval."""
     for cell in results.cells:
         low, high = cell.get("low"), cell.get("high")
         if low is None or high is None:

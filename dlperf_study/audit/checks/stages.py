@@ -1,20 +1,28 @@
-"""The time of a task: its stages, parts and their whole, and the share of communication with the speedup it allows."""
+"""Stage times of a task, and communication shares against speedups."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.published.source import terms_of
-from dlperf_study.audit.result_cell import COMMUNICATION, EXCHANGE, ROUNDINGS, SPEEDUP, TASK, ResultCell, values_of
+from dlperf_study.audit.published.source import parse_ratio_terms
+from dlperf_study.audit.result_cell import ROUNDINGS, ResultCell, list_values
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 
 COMPUTATION_TO_COMMUNICATION, BATCHES = "computation_to_communication", "batch_process_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
 #: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
-STAGE_TOTALS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
+STAGE_TOTALS = (
+    (BATCHES, quantities.TASK),
+    (quantities.EXCHANGE, quantities.TASK),
+    (COPY, quantities.TASK),
+    (UPDATE, quantities.TASK),
+    (PASSES, quantities.TASK),
+    (COPY, quantities.EXCHANGE),
+)
 #: The stages that follow each other and make up a task.
-CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
+CONSECUTIVE_STAGES = (quantities.EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
 MOST_CHANGE = 1.5
 #: A speedup may be this much below what its communication allows without a note.
@@ -38,11 +46,11 @@ _OTHER_LOSSES = (
 
 @check("Do the stages of a task add up?", "stage times")
 def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
+    """Compare stage times with their task, their sum, and along a series."""
     for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
-    for task in results.of(TASK):
+    for task in results.select(quantities.TASK):
         parts = []
         for metric in CONSECUTIVE_STAGES:
             if stage := results.at_same_point(task, metric):
@@ -50,12 +58,12 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
         if len(parts) == len(CONSECUTIVE_STAGES):
             yield _compare_sum(task, parts)
     for metric in (UPDATE, PASSES):
-        for cells in grouped(results.of(metric), lambda cell: cell.series).values():
+        for cells in grouped(results.select(metric), lambda cell: cell.series).values():
             if len(cells) < 2:
                 continue
             # The same work per device takes equally long on any number of devices.
             cells.sort(key=lambda cell: cell.world_size or 0)
-            values = values_of(cells)
+            values = list_values(cells)
             if max(values) <= MOST_CHANGE * min(values):
                 yield None
             else:
@@ -67,7 +75,7 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
     if not part.printed.exceeds(total.printed):
         return None
-    if total.metric == EXCHANGE:
+    if total.metric == quantities.EXCHANGE:
         computation = f"copying gradients takes {part.text} s, the exchange that begins with it {total.text} s"
         return AuditDiagnostic(Severity.WARNING, (part, total), computation, _COPY_SEPARATE)
     computation = f"{part.metric} is {part.text} s, more than {total.metric}, of which it is a part, {total.text} s"
@@ -90,13 +98,13 @@ def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic |
 
 @check("Does the share of communication fit the times and the speedup?", "shares")
 def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share or ratio and the times it comes from, and every share and its speedup."""
-    for share in results.of(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
-        for task in results.same_configuration(share, TASK):
-            for exchange in results.same_configuration(share, EXCHANGE):
+    """Compare communication shares with their times and speedups."""
+    for share in results.select(quantities.COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
+        for task in results.same_configuration(share, quantities.TASK):
+            for exchange in results.same_configuration(share, quantities.EXCHANGE):
                 if 0 < exchange.printed.exact < task.printed.exact:
                     yield _compare_with_times(share, task, exchange)
-    for share, speedup in results.pairs(COMMUNICATION, SPEEDUP):
+    for share, speedup in results.pairs(quantities.COMMUNICATION, quantities.SPEEDUP):
         if share.world_size and share.world_size > 1 and share.value <= 1:
             yield _compare_with_speedup(share, speedup, share.world_size)
 
@@ -104,13 +112,13 @@ def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_with_times(share: ResultCell, task: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
     task_seconds, exchange_seconds = task.printed.exact, exchange.printed.exact
     computation_seconds = task_seconds - exchange_seconds
-    terms = terms_of(share.text)
+    terms = parse_ratio_terms(share.text)
     if terms:
         expected = terms[0] * exchange_seconds / computation_seconds
         fits = terms[1] in [rounding(expected) for rounding in ROUNDINGS.values()]
         formula = f"({task.text} − {exchange.text}) : {exchange.text} = {terms[0]} : {float(expected):.3g}"
     else:
-        is_share = share.metric == COMMUNICATION
+        is_share = share.metric == quantities.COMMUNICATION
         expected = exchange_seconds / task_seconds if is_share else computation_seconds / exchange_seconds
         fits = bool(share.printed.roundings_from(expected))
         formula = f"{exchange.text} of {task.text} are {float(expected):.4g}"

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.result_cell import ACCUMULATION, COPIES, MICRO_BATCH, SPLITTING, ResultCell
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 
-#: How many deviating rows a diagnostic shows.
 _MOST_ROWS = 3
 #: ``4M tokens`` may be 2^22.
 _NEAR_MILLIONS = 0.1
@@ -26,7 +26,7 @@ Comparison = Callable[[ResultCell], tuple[str, float] | None]
 
 @check("Do the degrees of parallelism fit the devices?", "rows with degrees and devices")
 def degrees(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every row with degrees of parallelism: their product divides its devices."""
+    """Compare the degrees of parallelism of each row with its devices."""
     return _examine_rows(results, _compare_degrees, _OTHER_DEGREES)
 
 
@@ -45,7 +45,7 @@ def step_tokens(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _examine_rows(
     results: Results, compare: Comparison, explanations: tuple[str, ...]
 ) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for each row that agrees with itself, and one diagnostic for all others of a table and severity."""
+    """Yield None for consistent rows, and one diagnostic per table and severity."""
     rows = grouped(results.cells, lambda cell: (*cell.table, cell.get("row"), cell.get("identity")))
     contradictions: dict[tuple[Severity, object], list[tuple[ResultCell, str]]] = {}
     for cell in (cells[0] for cells in rows.values()):
@@ -63,22 +63,26 @@ def _examine_rows(
 def rows_phrase(phrases: Sequence[str]) -> str:
     """Return the first phrases, and how many rows there are."""
     shown = "; ".join(phrases[:_MOST_ROWS])
-    return shown if len(phrases) <= _MOST_ROWS else f"{counted(len(phrases), 'row')}: {shown}; …"
+    if len(phrases) <= _MOST_ROWS:
+        return shown
+    return f"{counted(len(phrases), 'row')}: {shown}; …"
 
 
 def _degree(cell: ResultCell, name: str) -> int | None:
-    """Return a degree of parallelism of a row; None if it prints none, or no number."""
+    """Return a degree of parallelism; None if missing or no number."""
     printed = next((str(value) for column, value in cell.facts.items() if column.casefold() == name), "")
-    return int(printed) if printed.isdecimal() and int(printed) > 0 else None
+    if printed.isdecimal() and int(printed) > 0:
+        return int(printed)
+    return None
 
 
 def copy_devices(cell: ResultCell) -> int:
-    """Return over how many devices one copy of the network is split."""
-    return math.prod(_degree(cell, name) or 1 for name in SPLITTING)
+    """Return the number of devices per model copy."""
+    return math.prod(_degree(cell, name) or 1 for name in quantities.SPLITTING)
 
 
 def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
-    printed = {name: degree for name in (*SPLITTING, COPIES) if (degree := _degree(cell, name))}
+    printed = {name: degree for name in (*quantities.SPLITTING, quantities.COPIES) if (degree := _degree(cell, name))}
     if not cell.world_size or not printed:
         return None
     product = math.prod(printed.values())
@@ -90,9 +94,12 @@ def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
 
 
 def _samples_of_step(cell: ResultCell) -> tuple[str, float]:
-    """Return micro-batch × accumulation × copies in words, and their product; 0 where a row does not print them."""
-    passes, copies = cell.get(ACCUMULATION), _degree(cell, COPIES) or (cell.world_size or 0) // copy_devices(cell)
-    micro_batch = cell.get(MICRO_BATCH) or cell.get("batch_per_device")
+    """Return micro-batch × accumulation × copies as text and product."""
+    passes, copies = (
+        cell.get(quantities.ACCUMULATION),
+        _degree(cell, quantities.COPIES) or (cell.world_size or 0) // copy_devices(cell),
+    )
+    micro_batch = cell.get(quantities.MICRO_BATCH) or cell.get("batch_per_device")
     if not (micro_batch and passes and copies):
         return "", 0
     return f"{micro_batch:g} × {passes:g} × {copies}", micro_batch * passes * copies
@@ -103,10 +110,9 @@ def _compare_accumulation(cell: ResultCell) -> tuple[str, float] | None:
     if not (product and batch):
         return None
     # The last pass of a step may be smaller.
-    passes = cell.get(ACCUMULATION)
+    passes = cell.get(quantities.ACCUMULATION)
     if math.ceil(batch * passes / product) == passes:
         return "", 1
-    # The micro-batch may be of all devices.
     return f"{formula} = {product:g}, but global_batch is {batch:g}", 1
 
 
@@ -119,7 +125,10 @@ def _compare_tokens(cell: ResultCell) -> tuple[str, float] | None:
         formula, product = f"{batch:g}", batch
     expected = product * length
     # Padding is not counted by all.
-    if tokens <= expected if batch else abs(tokens / expected - 1) <= _NEAR_MILLIONS:
+    factor = max(expected / tokens, tokens / expected)
+    fits = abs(tokens / expected - 1) <= _NEAR_MILLIONS
+    if batch:
+        fits, factor = tokens <= expected, 1
+    if fits:
         return "", 1
-    factor = 1 if batch else max(expected / tokens, tokens / expected)
     return f"{formula} × {length:g} = {expected:g}, but tokens_per_step is {tokens:g}", factor

@@ -1,7 +1,7 @@
-"""Numbers that others measured and printed, as one tidy frame.
+"""Published numbers of others, as one tidy frame.
 
-A source is a pair of files; their folder is the registry. ``<name>.yaml`` has the authors, the
-address and the facts of all numbers; ``<name>.csv`` has a line per printed number, with its text as printed.
+A source is a pair of files: ``<name>.yaml`` has the authors, the address and facts of all numbers; ``<name>.csv`` has a
+line per printed number, with its text as printed.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit.published.source import FACTS, PublishedSource, read_lines, read_source
-from dlperf_study.metrics.columns import TableName, columns_of
+from dlperf_study.metrics.columns import TableName, list_columns
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 
 __all__ = ["PublishedSource", "load", "load_source", "printed_table", "read_source", "source_names"]
@@ -23,15 +23,12 @@ _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "sco
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return the numbers of some sources, or of all, with the columns of ``TableName.PUBLISHED``.
-
-    Raises PublishedError if a source is unknown, or one of its files is invalid.
-    """
+    """Return the numbers of some or all sources, with the columns of ``TableName.PUBLISHED``."""
     lines: list[Line] = []
     for name in source_names() if names is None else names:
         lines.extend(_source_lines(name))
     columns = {}
-    for column in columns_of(TableName.PUBLISHED):
+    for column in list_columns(TableName.PUBLISHED):
         values = [line.get(column.name) for line in lines]
         columns[column.name] = pd.Series(values, dtype=str(column.dtype_in(TableName.PUBLISHED)))
     return pd.DataFrame(columns)
@@ -43,10 +40,7 @@ def load_source(name: str) -> pd.DataFrame:
 
 
 def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return a table as strings: rows and columns by their printed labels, in printed order.
-
-    ``cells`` are the numbers of one source. A field without a number is the empty string.
-    """
+    """Return a table as strings, in printed order; empty without a number."""
     cells = cells[cells["table"] == table]
     printed = cells["before"] + cells["printed"] + cells["after"]
     rows, columns = cells["row"], cells["column"]
@@ -55,14 +49,13 @@ def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def _source_lines(name: str) -> list[Line]:
-    """Return the lines of a source with their keys, and the keys of the cells they refer to."""
+    """Return the lines of a source with keys of cells and references."""
     lines = list(read_lines(read_source(name), SOURCES_FOLDER / f"{name}.csv"))
     fields = [f"{line['table']}/{line['row']}/{line['column']}" for line in lines]
     sizes, counts = Counter(fields), Counter[str]()
     runs = Counter(line.get("runs_of") for line in lines)
     with_keys: list[Line] = []
     for field, series, source_line in zip(fields, _series(lines), lines, strict=True):
-        # Several numbers of one field are numbered from 1.
         counts[field] += 1
         key = field if sizes[field] == 1 else f"{field}#{counts[field]}"
         line = {"before": "", "after": "", **source_line}
@@ -75,7 +68,7 @@ def _source_lines(name: str) -> list[Line]:
 
 
 def _series(lines: list[Line]) -> list[str]:
-    """Return the series of each number: its table, and the facts in which the series of that table differ."""
+    """Return the series of each number: table and varying facts."""
     levels: dict[tuple[str, str], set[Any]] = {}
     for line in lines:
         for name in _SERIES_FACTS:

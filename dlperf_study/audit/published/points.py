@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.audit.published import PublishedSource, load, printed_table, read_source
-from dlperf_study.metrics.comparison import of_itself
+from dlperf_study.metrics.comparison import compare_with_itself
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
 
-#: The columns that identify a published result of one metric.
 POINT = ["series", "world_size"]
 SCALING_RATIOS = ("speedup", "efficiency")
 #: How sources print communication: a ratio, a share, or the two times of a share.
@@ -22,7 +21,7 @@ _EXCHANGE = ("computation_to_communication", "communication_share", "report_grad
 
 @dataclass(frozen=True)
 class Published:
-    """Some sources by name, their numbers, and the points of their scaling curves."""
+    """Published sources, their numbers, and the points of their scaling curves."""
 
     sources: Mapping[str, PublishedSource]
     cells: pd.DataFrame
@@ -30,7 +29,7 @@ class Published:
 
     @classmethod
     def read(cls, names: tuple[str, ...]) -> "Published":
-        """Read sources by name; raises PublishedError if one is unknown or invalid."""
+        """Read sources by name; raises PublishedError if one is invalid."""
         cells = load(names)
         return cls({name: read_source(name) for name in names}, cells, result_points(cells))
 
@@ -38,24 +37,23 @@ class Published:
         """Return one table as its authors printed it, as strings."""
         return printed_table(self.cells[self.cells["source"] == source], table)
 
-    def title_of(self, source: str, table: str) -> str:
-        """Return the title of a source and of one of its tables."""
+    def full_title(self, source: str, table: str) -> str:
+        """Return the title of a source and one of its tables."""
         metadata = self.sources[source]
         return f"{metadata.title}: {metadata.tables[table].title}"
 
     def results(self) -> list[tuple[str, str]]:
-        """Return the source and the name of every table with results, in order."""
+        """Return source and name of every table with results."""
         pairs = self.cells.loc[self.cells["role"] == "result", ["source", "table"]].drop_duplicates()
         return list(pairs.itertuples(index=False, name=None))
 
 
 def result_points(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per published throughput, with its ratios and the interval of its runs.
+    """Return a row per published throughput, with its ratios and interval.
 
-    Columns of ours mean what they mean elsewhere; ``baseline_printed`` is the text of the baseline's throughput. Ratios
-    are computed from the printed throughputs; ``printed_ratio`` is what the source printed, by the metric ``ratio``;
-    ``keys`` names both cells. The baseline is the one that the source's ratio names, else the single device of the same
-    series. Intervals come from at least three published runs, which are independent; for ratios, also of the baseline.
+    ``baseline_printed`` is the text of the baseline's throughput. Ratios are computed from the printed throughputs;
+    ``printed_ratio`` is the published ratio, by the metric ``ratio``; ``keys`` names both cells. The baseline is the
+    one that the source names, else the single device of the series. Intervals need at least three published runs.
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
@@ -74,16 +72,16 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
         resolution = float(of_cell["resolution"].min())
         runs[str(cell)] = Sample(of_cell["value"].to_numpy(np.float64), resolution=resolution)
     cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
-    computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
+    computed = []
+    for point in points.itertuples():
+        computed.append(_computed_columns(point, cells_by_key, runs))
     keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
     return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
 
 
-_COMPUTED = [
-    *("throughput", "throughput_low", "throughput_high", "is_baseline"),
-    *("baseline_throughput", "baseline_printed"),
-    *(f"{name}{bound}" for name in SCALING_RATIOS for bound in ("", "_low", "_high")),
-]
+_COMPUTED = ["throughput", "throughput_low", "throughput_high", "is_baseline"]
+_COMPUTED += ["baseline_throughput", "baseline_printed", "speedup", "speedup_low", "speedup_high"]
+_COMPUTED += ["efficiency", "efficiency_low", "efficiency_high"]
 
 
 def _computed_columns(
@@ -97,7 +95,7 @@ def _computed_columns(
     baseline = cells_by_key[point.baseline]
     if point.baseline == point.cell:
         columns["is_baseline"] = True
-        ratio = of_itself(runs[point.cell].values.size if point.cell in runs else 1)
+        ratio = compare_with_itself(runs[point.cell].values.size if point.cell in runs else 1)
     else:
         ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
     speedup, interval = point.value / baseline["value"], ratio.factor_interval()
@@ -107,31 +105,32 @@ def _computed_columns(
 
 
 def _log_rate(value: float, runs: Sample | None) -> Estimate:
-    """Return the estimate of the logarithm of a printed rate: that of its runs where at least three are printed."""
-    return runs.logarithms.estimate if runs else Estimate(math.log(value))
+    """Return the log of a printed rate, from its runs if at least three."""
+    if runs:
+        return runs.logarithms.estimate
+    return Estimate(math.log(value))
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per point whose communication a source prints, with the printed text in ``communication``.
+    """Return a row per point with printed communication.
 
-    ``keys`` names the cells it is printed in. Where a source prints times of a task, the text has their quotient:
-    all-reduce over task. A single worker has no communication.
+    ``keys`` names its cells. For times of a task, the text has their quotient, all-reduce over task. A single worker
+    has no communication.
     """
     results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
     rows = []
     for _, point in results.groupby(POINT, sort=False):
-        communication = _communication_text(point.set_index("metric"))
-        if communication:
-            rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})
+        printed = (point["printed"] + point["after"]).set_axis(point["metric"])
+        value = point["value"].set_axis(point["metric"])
+        ratio, share, exchange, task = _EXCHANGE
+        if ratio in printed:
+            communication = printed[ratio]
+        elif share in printed:
+            communication = printed[share]
+        elif exchange in value and task in value:
+            quotient = value[exchange] / value[task]
+            communication = f"{quotient:.0%} ({value[exchange]:g} s of {value[task]:g} s)"
+        else:
+            continue
+        rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})
     return pd.DataFrame(rows, columns=[*cells.columns, "communication", "keys"])
-
-
-def _communication_text(point: pd.DataFrame) -> str:
-    """Return the printed communication of one point; empty if only the time of a whole task is printed."""
-    for metric in _EXCHANGE[:2]:
-        if metric in point.index:
-            return str(point.loc[metric, "printed"] + point.loc[metric, "after"])
-    if not set(_EXCHANGE[2:]) <= set(point.index):
-        return ""
-    exchange, task = (point.loc[metric, "value"] for metric in _EXCHANGE[2:])
-    return f"{exchange / task:.0%} ({exchange:g} s of {task:g} s)"

@@ -1,4 +1,4 @@
-"""The one rule for which configuration of ours answers the same question as a published number."""
+"""Which of our configurations match a published number."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL)
 
 @dataclass(frozen=True)
 class Difference:
-    """A name of ``SAME`` or ``USUAL`` with two levels; of ours None is unknown, of a published number not stated."""
+    """A setting with two values; None is unknown or not stated."""
 
     name: str
     published: Any
@@ -32,11 +32,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Match:
-    """What the rule says of one published number.
+    """The configurations that match one published number.
 
-    ``identities``: of the configurations that answer its question, in the order of the plan. ``differences``: between
-    it and the measured configuration that is most like it, where none answers its question. ``unstated``: the names of
-    ``SAME`` of which its source says nothing, so that ours may have any level.
+    ``identities``: in the order of the plan. ``differences``: to the most similar measured configuration, if none
+    matches. ``unstated``: names of ``SAME`` that the source does not state.
     """
 
     identities: tuple[str, ...]
@@ -45,10 +44,10 @@ class Match:
 
 
 class SameQuestion:
-    """The rule applied to published numbers and configurations: a row of ``columns_of(PUBLISHED)``, and one of ours.
+    """The rule applied to published numbers and our configurations.
 
-    Configurations have the parameters, ``identity`` and ``device``; of those with ``runs_completed`` the ones that
-    were measured are similar to a published number, and one that was not is only where none was.
+    Published numbers have the columns ``list_columns(PUBLISHED)``; configurations the parameters, ``identity`` and
+    ``device``. With ``runs_completed``, measured configurations take precedence as the most similar.
     """
 
     def __init__(self, numbers: pd.DataFrame, configurations: pd.DataFrame) -> None:
@@ -77,7 +76,7 @@ class SameQuestion:
         return matches
 
     def unmatched(self) -> Mapping[str, tuple[Difference, ...]]:
-        """Return the configurations that answer no published number, with their differences to the most similar one."""
+        """Return configurations without a published match, and their differences."""
         unmatched = {}
         for column, identity in enumerate(self._identities):
             counts = self._count[:, column]
@@ -93,18 +92,20 @@ class SameQuestion:
 
 
 def _differs(published: list[Any], ours: list[Any]) -> Mask:
-    """Return whether two levels differ, of each published number (row) and each configuration (column).
+    """Return where values differ, published (rows) by configuration (columns).
 
-    What a source does not state differs from nothing; what ours does not state, as ingested logs may, from everything.
+    An unstated published value differs from nothing; an unknown value of ours differs from everything.
     """
     levels = pd.Series(ours, dtype=object)
-    masks = {level: (levels != level).to_numpy(np.bool_) for level in set(published) - {None}}
+    masks = {}
+    for level in set(published) - {None}:
+        masks[level] = (levels != level).to_numpy(np.bool_)
     masks[None] = np.zeros(len(ours), dtype=np.bool_)
     return np.array([masks[level] for level in published], dtype=np.bool_).reshape(len(published), len(ours))
 
 
 def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
-    """Return whether the images of each row are made up or read, which is unknown of logs that do not state it."""
+    """Return whether the images of each row are synthetic or read."""
     images: dict[Any, str | None] = {None: None, PARAMETERS["image_set"].default: MADE_UP}
     return [images.get(image_set, READ) for image_set in _known(rows["image_set"])]
 
@@ -115,7 +116,7 @@ def _known(levels: Iterable[Any]) -> list[Any]:
 
 
 def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
-    """Return our levels; the default of what is usual where a configuration says nothing because it has none of it."""
+    """Return our values, with defaults where a parameter does not apply."""
     levels = configurations[name].astype(object)
     if name in DIVIDED:
         levels = levels.where(levels.notna(), PARAMETERS[name].default)
@@ -126,10 +127,7 @@ def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
 
 
 def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
-    """Return the level of ours that each number asks for, or None where its source states none.
-
-    A framework without a counterpart keeps the name that its source has for it, which no configuration has.
-    """
+    """Return the value of ours that each number requires, or None."""
     nothing = pd.Series(index=numbers.index, dtype=object)
     printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"our_{name}"))
     usual = PARAMETERS[name].default if name in USUAL else None

@@ -1,4 +1,4 @@
-"""A published source: its metadata in YAML, and the lines of its CSV file, one number each with all facts of it."""
+"""A published source: metadata in YAML, one printed number per CSV line."""
 
 import csv
 import math
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from dlperf_study.core.errors import PublishedError, StudyFileError
 from dlperf_study.core.wording import unknown_name
-from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, columns_of
+from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, list_columns
 from dlperf_study.metrics.published import CELL, NUMBER
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.strict_yaml import display_path, read_mapping
@@ -23,7 +23,7 @@ from dlperf_study.study.validation import Section, validate
 
 @dataclass(frozen=True)
 class PublishedMetric:
-    """The unit and the definition of a metric; it has the name of our own column for the same quantity."""
+    """Unit and definition of a published metric."""
 
     unit: str
     definition: str
@@ -62,13 +62,11 @@ FACTS = (
     "scope",
     "role",
     "estimator",
-    *(c.name for c in columns_of(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
+    *(c.name for c in list_columns(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
 )
-#: Columns that every line needs; any fact may follow.
 NEEDED = ("table", "row", "column", "metric", "printed")
 OPTIONAL = ("before", "after", "printed_unit", "repetition", "baseline", "runs_of")
 _CHOICES = {"metric": tuple(METRICS), "estimator": ESTIMATORS, "scope": SCOPES, "role": ROLES}
-#: What is printed where there is no number.
 NO_NUMBER = "-"
 #: How many of a printed unit are one unit of the metric; any other printed unit is that of the metric.
 UNIT_FACTORS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}
@@ -79,7 +77,7 @@ _RATIO = re.compile(r"(\d+) ?: ?(0*[1-9]\d*)")
 
 
 def _validate_facts(facts: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Refuse a fact that is no column, or a string where the column holds numbers."""
+    """Reject unknown facts, and strings in number columns."""
     for name, value in facts.items():
         if name not in FACTS:
             raise ValueError(unknown_name("unknown fact", name, "facts", FACTS))
@@ -94,7 +92,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class TableSection(Section):
-    """One table of a source: its title, the heading of its row labels, and the facts of all its numbers."""
+    """Title, row heading and common facts of one table."""
 
     title: Text
     rows: Text
@@ -104,8 +102,8 @@ class TableSection(Section):
 class PublishedSource(Section):
     """One publication, with its tables by name.
 
-    ``laboratory``: who measured; its series are not independent, whoever published them. ``question``: what the
-    publication asked, if a study asks it again.
+    ``laboratory``: who measured; series of one laboratory are not independent. ``question``: the question of the
+    publication, if a study repeats it.
     """
 
     title: Text
@@ -123,7 +121,7 @@ class PublishedSource(Section):
 
 @cache
 def read_source(name: str) -> PublishedSource:
-    """Return the metadata of a source; raises PublishedError if it is unknown, or its file is invalid."""
+    """Return the metadata of a source; raises PublishedError if it is invalid."""
     if name not in source_names():
         raise PublishedError(unknown_name("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
@@ -135,10 +133,10 @@ def read_source(name: str) -> PublishedSource:
 
 
 def read_lines(source: PublishedSource, path: Path) -> Iterator[dict[str, Any]]:
-    """Yield each line of a CSV file as one number: the printed text, its value, and all facts.
+    """Yield each line of a CSV file as one number with its facts.
 
-    The facts of a line override those of its table, and these override those of the source. Raises PublishedError for
-    an unknown column, table or value, and for an empty field that is needed.
+    Facts of a line override those of its table, and these override those of the source. Raises PublishedError for an
+    unknown column, table or value, and for an empty field that is needed.
     """
     shown = display_path(path)
     with open(path, encoding="utf-8", newline="") as file:
@@ -176,48 +174,50 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
     line = derive_sizes(line | {"unit": METRICS[line["metric"]].unit})
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
-        factor = _tokens_factor(line) if unit == TOKENS_PER_DEVICE else 1.0
-        line |= {"value": value_of(printed, unit) / factor, "resolution": resolution_of(printed, unit) / factor}
+        factor = 1.0
+        if unit == TOKENS_PER_DEVICE:
+            factor = _tokens_factor(line)
+        line |= {"value": parse_value(printed, unit) / factor, "resolution": parse_resolution(printed, unit) / factor}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None
     return line
 
 
 def _tokens_factor(line: Mapping[str, Any]) -> float:
-    """Return how many tokens/s of a device are one sample/s of all; raises PublishedError if a size is not stated."""
+    """Return tokens/s per device for one sample/s of the job."""
     missing = [name for name in ("sequence_length", "world_size") if not line.get(name)]
     if missing:
         raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
     return float(line["sequence_length"] / line["world_size"])
 
 
-def value_of(printed: str, unit: str = "") -> float:
-    """Return a printed number in the unit of its metric; a / b of a ratio ``a : b``, and nan of a dash.
+def parse_value(printed: str, unit: str = "") -> float:
+    """Return a printed number in the metric's unit; nan for a dash.
 
-    Raises PublishedError for anything else. ``unit`` is the printed one.
+    A ratio ``a : b`` is a / b. Raises PublishedError for anything else. ``unit`` is the printed unit.
     """
     if printed == NO_NUMBER:
         return math.nan
-    if terms := terms_of(printed):
+    if terms := parse_ratio_terms(printed):
         return terms[0] / terms[1]
     return float(_match_number(printed)[0]) / UNIT_FACTORS.get(unit, 1)
 
 
-def resolution_of(printed: str, unit: str = "") -> float:
-    """Return the value of one unit of the last printed digit; nan for a dash.
+def parse_resolution(printed: str, unit: str = "") -> float:
+    """Return one unit of the last printed digit; nan for a dash.
 
     For a ratio a : b it is the effect of one unit of b, to first order: a / b².
     """
     if printed == NO_NUMBER:
         return math.nan
-    if terms := terms_of(printed):
+    if terms := parse_ratio_terms(printed):
         return terms[0] / terms[1] ** 2
     decimals = len(_match_number(printed)[1] or "")
     return float(10.0**-decimals / UNIT_FACTORS.get(unit, 1))
 
 
-def terms_of(printed: str) -> tuple[int, int] | None:
-    """Return both terms of a ratio printed as ``10 : 3``, the second above 0; None for anything else."""
+def parse_ratio_terms(printed: str) -> tuple[int, int] | None:
+    """Return both terms of a ratio like ``10 : 3``, else None."""
     ratio = _RATIO.fullmatch(printed)
     return (int(ratio[1]), int(ratio[2])) if ratio else None
 
@@ -229,10 +229,7 @@ def _match_number(printed: str) -> re.Match[str]:
 
 
 def derive_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line with the number of devices and the global batch, if its other facts determine them.
-
-    A derived size is named in ``inferred``: it always agrees with its own factors.
-    """
+    """Add devices and global batch, if their factors are known."""
     sizes = dict(line)
     for product, factors in PRODUCTS.items():
         if product not in sizes and all(name in sizes for name in factors):

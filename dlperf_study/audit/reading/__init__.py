@@ -1,1 +1,1 @@
-"""Tables as people write them: from a file to rows whose columns have the names of this package."""
+"""Readers of results tables: from a file to rows with our column names."""

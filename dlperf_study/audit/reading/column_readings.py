@@ -1,4 +1,4 @@
-"""How each column of a table is read: what it means here, in which unit and scope, or why it is not used."""
+"""Meaning, unit and scope of each column, or why it is not used."""
 
 import re
 from collections import Counter
@@ -6,87 +6,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from dlperf_study.audit.reading.column_names import (
-    DEVIATION,
-    FLOPS_SCOPE,
-    Meaning,
-    Use,
-    meaning_of,
-    unit_in_name,
-    words_of,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.reading import column_names
+from dlperf_study.audit.reading.column_names import Meaning, Use
 from dlperf_study.audit.reading.files import Grid
-from dlperf_study.audit.reading.numbers import is_no_number, number_of, require_one_sign, written_number
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    DEVICE_FLOPS,
-    EFFICIENCY,
-    HFU,
-    MFU,
-    RATES,
-    RATES_OF_DEVICE,
-    SAMPLES_OF_DEVICE,
-    SPEEDUP,
-    STEP,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-)
+from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 #: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
-_USED = {
-    *(*CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
-    *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition"),
-    *("runs", "runs_counted", "runs_completed"),
-    *("tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"),
-}
+_USED = {*quantities.CONFIGURATION, *quantities.SIZES, "batches_per_task", "samples_per_task", "flops_per_sample"}
+_USED |= {"device_peak_flops", "threads_per_device", "repetition", "runs", "runs_counted", "runs_completed"}
+_USED |= {"tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"}
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
-#: The ratios that are relative to a baseline.
-BASELINE_RATIOS = (SPEEDUP, EFFICIENCY)
-BASELINE_WORDS = {"baseline", "base", "reference"}
+BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
 _UNIT_MISSING = "neither its name nor its cells say the unit"
+_READ_AS_OF_DEVICE = "not declared, read as of one device"
 #: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
-#: A table with such a word above it is of something else than training.
-_EVALUATION = {"eval", "evaluation", "infer", "inference", "validation"}
 #: Results that are of training whatever is above their table.
-_OF_TRAINING = {STEP, DEVICE_FLOPS, MFU, HFU}
-#: Words of results that no check is about; a column of them tells no rows apart.
-_OTHER_RESULTS = {
-    *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
-    *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
-    *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
-}
-#: Columns about the results of a row, as this package and people write them: their words tell no rows apart.
-_ABOUT_RESULTS = re.compile(r"notes?|remarks?|comments?|verdict|against baseline|runs completed")
-_INTERVAL_NAME, _INTERVAL_FIELD = re.compile(r".*\b(?:interval|ci)"), re.compile(r"[\[(].*[\])]|")
-#: The rate of a device by that of the job, and the names of one that do not say what is counted.
-_RATES_OF_DEVICE = {THROUGHPUT: SAMPLES_OF_DEVICE, TOKENS: TOKENS_OF_DEVICE}
-_UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|rate|perf(?:ormance)?) per device")
+_OF_TRAINING = {quantities.STEP, quantities.DEVICE_FLOPS, quantities.MFU, quantities.HFU}
+_INTERVAL_FIELD = re.compile(r"[\[(].*[\])]|")
+#: The rate per device by the rate of the job.
+_RATES_OF_DEVICE = {quantities.THROUGHPUT: quantities.SAMPLES_OF_DEVICE, quantities.TOKENS: quantities.TOKENS_OF_DEVICE}
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
 _INFERRED_UNIT = "unit inferred"
-#: The FLOP/s of a device by the name that llm-foundry gives them, and the most TFLOP/s that any device has.
-_MODEL_FLOPS, _LARGEST_TERAFLOPS = re.compile(r"model t?flops?"), 1e5
+#: No device has more TFLOP/s.
+_LARGEST_TERAFLOPS = 1e5
 #: A share of a peak is larger only where the peak is of another device, and never so in most rows.
 _LARGEST_SHARE = 4
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
 #: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / rate.
 _NEAR = 0.1
-_RATE_AND_BATCH = ((THROUGHPUT, "global_batch"), (SAMPLES_OF_DEVICE, "batch_per_device"))
+_RATE_AND_BATCH = ((quantities.THROUGHPUT, "global_batch"), (quantities.SAMPLES_OF_DEVICE, "batch_per_device"))
 
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """How a column is read; ``numbers`` is how many of its fields are numbers. ``position`` is that in its table."""
+    """How a column is read; ``numbers`` counts its numeric fields."""
 
     table: str
     header: str
@@ -101,45 +66,69 @@ class ColumnReading:
 
     @property
     def prints_step_unit(self) -> bool:
-        """Whether it is the time of a step, and its heading or its cells say the unit."""
-        is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
-        return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or is_canonical(self.header))
+        """Whether it is a step time with a printed unit."""
+        if self.meaning.name != quantities.STEP or not self.meaning.unit or is_canonical(self.header):
+            return False
+        return not self.meaning.scope.startswith(_INFERRED_UNIT)
 
     @property
     def unused_numbers(self) -> str:
-        """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
+        """Why no check uses the numbers of the column; else empty."""
         is_used = self.is_metric or self.meaning.use is Use.BASELINE
         if not self.numbers or is_used or self.meaning.name == "parallel":
             return ""
-        return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
+        if self.meaning.reason or self.meaning.use is Use.CONDITION:
+            return self.meaning.reason
+        return "no check knows what it is"
 
 
 def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
-    """Return how each column is read; ``has_devices``: the text around the table counts the devices.
+    """Return how each column is read.
 
-    ``decimal``: the declared sign of decimals; empty if none is. A column of results whose cells have different units,
-    or signs before decimals, is not used.
+    ``has_devices``: the text around the table counts the devices. ``decimal``: the declared decimal sign, or empty. A
+    column of results with different units or decimal signs is not used.
     """
     readings = []
     for position, (header, fields) in enumerate(grid.columns()):
         count = sum(map(bool, map(written_number, fields)))
         meaning = _meaning_or_reason(header, fields, count, decimal)
         readings.append(ColumnReading(grid.name, header, position, meaning, count))
-    has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
-    readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
     rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
     if len(rates_of_job) == 1:
         readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
-    readings = [_declare_flops(reading, readings) for reading in readings]
-    if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
-        readings = [_as_baseline(reading) for reading in readings]
-    if not any(reading.meaning.use is Use.RUN for reading in readings):
-        readings = [_drop_deviation(reading) for reading in readings]
+    readings = _declare_by_neighbours(readings, has_devices)
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
-    if not is_of_training and _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
-        not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
-        readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
+    title = {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}
+    if WORDS.evaluation & title and not is_of_training:
+        for index, reading in enumerate(readings):
+            if reading.is_metric:
+                not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
+                readings[index] = replace(reading, meaning=not_training)
     return _each_once(readings)
+
+
+def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool) -> list[ColumnReading]:
+    """Decide ambiguous batches, FLOP/s, baselines and deviations by the other columns."""
+    names = {reading.meaning.name for reading in readings}
+    metrics = {reading.meaning.name for reading in readings if reading.is_metric}
+    has_devices = has_devices or bool(names & {"world_size", "nodes"})
+    has_runs = any(reading.meaning.use is Use.RUN for reading in readings)
+    rates = metrics & {*quantities.RATES}
+    declared = []
+    for reading in readings:
+        meaning = reading.meaning
+        if meaning.name == "batch" and has_devices:
+            meaning = Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
+        elif meaning.name == "batch":
+            meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
+        elif meaning.reason == column_names.FLOPS_SCOPE and rates and rates <= {*quantities.RATES_OF_DEVICE}:
+            meaning = Meaning(Use.METRIC, quantities.DEVICE_FLOPS, meaning.unit, _READ_AS_OF_DEVICE)
+        elif meaning.name in rates and metrics & {*BASELINE_RATIOS} and WORDS.baseline & {*meaning.label.split()}:
+            meaning = replace(meaning, use=Use.BASELINE)
+        elif meaning.use is Use.SUMMARY and meaning.name == column_names.DEVIATION and not has_runs:
+            meaning = Meaning(Use.NONE, reason="its runs are not in the table")
+        declared.append(replace(reading, meaning=meaning))
+    return declared
 
 
 def is_canonical(name: str) -> bool:
@@ -149,41 +138,57 @@ def is_canonical(name: str) -> bool:
 
 
 def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    """Return what a column means, or why it is not used; what tells rows apart, as ``7b`` and ``760m``, has no unit."""
+    """Return the meaning of a column, or why it is not used."""
     try:
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
     except TableError as error:
-        named = meaning_of(header, fields, unit_in_name(header))
-        return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
+        named = column_names.interpret_name(header, fields, column_names.unit_in_name(header))
+        if named.use is Use.CONDITION:
+            return named
+        return Meaning(Use.NONE, reason=str(error))
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
-    is_share = meaning.use is Use.METRIC and meaning.name in (MFU, HFU)
+    is_share = meaning.use is Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
     if is_share and not meaning.unit and not is_canonical(header):
-        shares = [abs(number_of(field, decimal)) for field in fields if written_number(field)]
+        shares = []
+        for field in fields:
+            if written_number(field):
+                shares.append(abs(parse_digits(field, decimal)))
         if shares and median(shares) > _LARGEST_SHARE:
             return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
     return meaning
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    is_of_tokens = header == THROUGHPUT and "tokens" in words_of(_unit_of_cells(header, fields)).split()
-    if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
-        return _canonical_meaning(header)
-    name = words_of(header)
+    is_ours = is_canonical(header)
+    if header == "device":
+        is_ours = {*fields} <= _DEVICES
+    if header == quantities.THROUGHPUT:
+        is_ours = "tokens" not in column_names.split_words(_unit_of_cells(header, fields)).split()
+    if is_ours and header in METRIC_COLUMNS:
+        return Meaning(Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
+    if is_ours:
+        value, _, end = header.rpartition("_")
+        # The ends of an interval are compared with the value that they are of.
+        is_used = header in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
+        is_number = header in COLUMNS and COLUMNS[header].is_number
+        return Meaning(Use.CONDITION, header, reason="no check computes with it" if is_number and not is_used else "")
+    name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
-    is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
-    if is_interval or _ABOUT_RESULTS.fullmatch(name):
+    is_interval = WORDS.interval.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
+    if is_interval or WORDS.about_results.fullmatch(name):
         return Meaning(Use.NONE)
-    meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
+    unit = column_names.unit_in_name(header) or _unit_of_cells(header, fields)
+    meaning = column_names.interpret_name(header, fields, unit)
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
         return meaning
-    if _MODEL_FLOPS.fullmatch(name) and numbers:
-        largest = max(number_of(field, decimal) for field in fields)
+    if WORDS.model_flops.fullmatch(name) and numbers:
+        largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
-        return Meaning(Use.METRIC, DEVICE_FLOPS, unit, "not declared, read as of one device")
-    if {*name.split()} & _OTHER_RESULTS:
+        return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, _READ_AS_OF_DEVICE)
+    if {*name.split()} & WORDS.other_results:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
@@ -193,68 +198,25 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
 
 
-def _as_baseline(reading: ColumnReading) -> ColumnReading:
-    """Return a column of the baseline's rate as that: no rate of its row, but what the ratios of the row divide by."""
-    is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
-    return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
-
-
-def _canonical_meaning(name: str) -> Meaning:
-    if name in METRIC_COLUMNS:
-        return Meaning(Use.METRIC, name, COLUMNS[name].unit if name in COLUMNS else "")
-    value, _, end = name.rpartition("_")
-    # The ends of an interval are compared with the value that they are of.
-    is_used = name in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
-    is_number = name in COLUMNS and COLUMNS[name].is_number
-    return Meaning(Use.CONDITION, name, reason="no check computes with it" if is_number and not is_used else "")
-
-
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
-    """Return the unit that follows the numbers of a column; raises TableError if there are several."""
+    """Return the unit after the numbers; raises TableError if there are several."""
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
-    meanings = {words_of(unit) or unit for unit in units}
+    meanings = {column_names.split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
         raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
-    return next(iter(units), "") if len(meanings) == 1 else ""
-
-
-def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
-    """Return the meaning of a batch that may be of a device or of the job; on one device both are the same."""
-    if meaning.name != "batch":
-        return meaning
-    if has_devices:
-        return Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
-    return replace(meaning, name="global_batch", scope=NO_DEVICES)
+    return next(iter(units)) if len(meanings) == 1 else ""
 
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
-    """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
-    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
+    """Let an unnamed rate per device count what the job's rate counts."""
+    if not reading.numbers or not WORDS.unnamed_rate_of_device.fullmatch(column_names.split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
 
 
-def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
-    """Return FLOP/s whose name does not say of what as those of one device, where the rates of the table are that."""
-    if reading.meaning.reason != FLOPS_SCOPE:
-        return reading
-    rates = {each.meaning.name for each in readings if each.is_metric} & {*RATES}
-    if not rates or rates - {*RATES_OF_DEVICE}:
-        return reading
-    meaning = Meaning(Use.METRIC, DEVICE_FLOPS, reading.meaning.unit, "not declared, read as of one device")
-    return replace(reading, meaning=meaning)
-
-
-def _drop_deviation(reading: ColumnReading) -> ColumnReading:
-    """Return a column of a table without runs: a standard deviation can't be computed there."""
-    if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
-        return reading
-    return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
-
-
 def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
-    """Return the readings with one column for each meaning: that with the name of this package, else the first."""
+    """Keep one column for each meaning: our name, else the first."""
     ranked = sorted(readings, key=lambda reading: not is_canonical(reading.header))
     first: dict[tuple[Use, str, str], ColumnReading] = {}
     for reading in ranked:
@@ -271,25 +233,27 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 
 
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
-    """Return the readings with the unit of each step time, or without that column if the rates do not tell it."""
+    """Infer the unit of each step time from rates; else drop the column."""
     positions = {reading.meaning.name: reading.position for reading in readings}
-    return [
-        _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason == _UNIT_MISSING else reading
-        for reading in readings
-    ]
+    inferred = []
+    for reading in readings:
+        if reading.meaning.reason == _UNIT_MISSING:
+            reading = _infer_time_unit(grid, positions, reading, decimal)
+        inferred.append(reading)
+    return inferred
 
 
 def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
-    """Return a step time with its unit; ``positions``: of the columns, by what they mean."""
+    """Return a step time with its unit; ``positions``: columns by meaning."""
     # Time × rate / batch of each row that has the three is 1 if the time is in seconds.
     quotients = []
     for rate, batch in _RATE_AND_BATCH:
         if rate not in positions or batch not in positions:
             continue
         for row in grid.rows:
-            seconds = number_of(row.fields[time.position], decimal)
-            samples_per_second = number_of(row.fields[positions[rate]], decimal)
-            samples = number_of(row.fields[positions[batch]], decimal)
+            seconds = parse_digits(row.fields[time.position], decimal)
+            samples_per_second = parse_digits(row.fields[positions[rate]], decimal)
+            samples = parse_digits(row.fields[positions[batch]], decimal)
             if seconds and samples_per_second and samples:
                 quotients.append(seconds * samples_per_second / samples)
     for unit, per_second in _UNITS.items():

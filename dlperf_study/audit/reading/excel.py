@@ -1,6 +1,6 @@
-"""The cells of an Excel file: those that are written, and not the rectangle that they span.
+"""Written cells of an Excel file.
 
-One stray cell in the last row of a sheet makes a rectangle of a million rows.
+One stray cell in the last row would make a rectangle of a million rows.
 """
 
 import zipfile
@@ -20,7 +20,7 @@ Rows = list[tuple[int, tuple[str, ...]]]
 
 
 def sheets(path: Path) -> dict[str, Rows]:
-    """Return the rows of each sheet, all of one length; raises TableError if it is no Excel file that can be read."""
+    """Return the rows of each sheet; raises TableError if unreadable."""
     try:
         import openpyxl  # Only Excel files need it.
     except ImportError:
@@ -42,7 +42,7 @@ def sheets(path: Path) -> dict[str, Rows]:
 
 
 def _require_values(formulas: Any, values: Any) -> None:
-    """Raise TableError, with their cells, if formulas have no value: a program may write formulas alone."""
+    """Raise TableError for formulas without a stored value."""
     cells = []
     for sheet in formulas.worksheets:
         for row, stored_row in zip(_written(sheet), _written(values[sheet.title]), strict=True):
@@ -56,11 +56,11 @@ def _require_values(formulas: Any, values: Any) -> None:
 
 
 def _rows(sheet: Any) -> Rows:
-    """Return the rows with a text; raises TableError if they span too many cells."""
+    """Return rows with text; raises TableError for too many cells."""
     rows: Rows = []
     width = 0
     for row in _written(sheet):
-        fields = tuple(_field(cell) for cell in row)
+        fields = tuple(map(_text, row))
         last = max((column for column, field in enumerate(fields, 1) if field), default=0)
         if not last:
             continue
@@ -78,9 +78,10 @@ def _written(sheet: Any) -> Iterator[tuple[Any, ...]]:
     return (row for row in sheet.iter_rows() if row)
 
 
-def _field(cell: Any) -> str:
-    """Return the text of a cell; empty for an error, as a number has none. A whole number has no decimals."""
+def _text(cell: Any) -> str:
+    """Return the text of a cell; empty for an error."""
     if cell.value is None or cell.data_type == "e":
         return ""
-    is_whole = isinstance(cell.value, float) and cell.value.is_integer()
-    return tidy(str(int(cell.value) if is_whole else cell.value))
+    if isinstance(cell.value, float) and cell.value.is_integer():
+        return str(int(cell.value))
+    return tidy(str(cell.value))

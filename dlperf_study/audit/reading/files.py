@@ -1,7 +1,8 @@
-"""The tables of a file as grids of text: CSV, Markdown or Excel, as the end of its name says."""
+"""Tables of CSV, Markdown and Excel files as grids of text."""
 
 import codecs
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ MARKDOWN, EXCEL, LATEX = (".md", ".markdown"), (".xlsx",), (".tex", ".ltx")
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: Far above what anybody publishes.
 MOST_BYTES = 64_000_000
-#: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
 _SEPARATOR = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
 _DASHES = re.compile(r":?-{3,}:?")
@@ -38,7 +38,7 @@ _FENCE = ("```", "~~~")
 
 @dataclass(frozen=True)
 class GridRow:
-    """The fields of one row, with single spaces; empty where nothing is written. ``line`` is its line of the file."""
+    """The fields of one row, with single spaces, and its file line."""
 
     line: int
     fields: tuple[str, ...]
@@ -46,10 +46,10 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """A header and the rows below it; ``heading`` is the text above the table, empty if there is none.
+    """A header and its rows; ``heading`` is the text above the table.
 
-    ``number`` counts the tables of a file from 1. ``is_marked_up``: it is of a page for people to read, so its line
-    numbers are those of that page, and a table without results may be in it.
+    ``number`` counts the tables of a file from 1. ``is_marked_up``: the table is in a page of text, which gives the
+    line numbers and may have tables without results.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Grid:
             yield name, self.column(position)
 
     def transposed(self, first_column: str) -> "Grid":
-        """Return the table with its columns as rows; ``first_column`` is the name of the column with their names."""
+        """Return the transposed table; ``first_column`` names its first column."""
         (_, *names), *columns = zip(self.header, *map(attrgetter("fields"), self.rows), strict=True)
         rows = [GridRow(self.rows[0].line, fields) for fields in columns]
         heading = f"{self.heading}: {self.header[0]}" if self.heading else self.header[0]
@@ -82,9 +82,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """What a CSV file does not say itself: the separator of its fields, and the sign of its decimals.
+    """Field separator and decimal sign of a CSV file.
 
-    Without ``decimal``, commas are between thousands if any number of the table has a decimal point.
+    Without ``decimal``, commas separate thousands if any number has a decimal point.
     """
 
     separator: str = ","
@@ -92,7 +92,7 @@ class TableFormat:
 
 
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
-    """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
+    """Return the tables of a file; raises TableError if there is none."""
     suffix = path.suffix.lower()
     # Reading a device or a pipe may never end.
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -128,18 +128,27 @@ def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[G
 
 
 def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
-    """Return the table of a CSV file; a row with too few or too many fields is one of its errors."""
+    """Return the table of a CSV file; rows of wrong length are errors."""
     if text.lstrip()[:1] in ("{", "["):
         raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
-        lines = [GridRow(reader.line_num, tuple(map(tidy, fields))) for fields in reader if fields]
+        lines = []
+        for fields in reader:
+            if fields:
+                lines.append(GridRow(reader.line_num, tuple(map(tidy, fields))))
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
-    heading, (header, *rows) = _split_off_comments(lines)
+    first = 0
+    while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
+        if len(lines[first].fields) == len(lines[first + 1].fields):
+            break
+        first += 1
+    comments = [", ".join(line.fields).lstrip("# ") for line in lines[:first]]
+    heading, (header, *rows) = "; ".join(comments), lines[first:]
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     for other_separator, noun in OTHER_SEPARATORS.items():
         if len(header.fields) == 1 and other_separator in header.fields[0]:
@@ -148,50 +157,40 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
         remedy = "put # before a text that is above the header, as a comment has it"
         raise TableError(f"line {header.line} has 1 field, and all others have {len(rows[0].fields)}; {remedy}")
-
-    def complete_row(row: GridRow) -> GridRow:
-        if len(row.fields) != len(header.fields):
-            raise _wrong_length(header, row)
-        return row
-
-    return Grid(1, heading, header.fields, tuple(errors.parse_each(rows, complete_row)))
-
-
-def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
-    """Return the comments above the header, and the lines from the header on, which may itself begin with #."""
-    first = 0
-    while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
-        if len(lines[first].fields) == len(lines[first + 1].fields):
-            break
-        first += 1
-    comments = [", ".join(line.fields).lstrip("# ") for line in lines[:first]]
-    return "; ".join(comments), lines[first:]
+    complete = errors.parse_each(rows, partial(_complete_row, header, may_be_short=False))
+    return Grid(1, heading, header.fields, tuple(complete))
 
 
 def _excel_grids(path: Path) -> list[Grid]:
-    """Return one table for each sheet: its first row that is not empty is the header."""
+    """Return one table per sheet; its first row is the header."""
     grids: list[Grid] = []
-    for name, rows in excel.sheets(path).items():
-        lines = [GridRow(line, fields) for line, fields in rows]
-        if lines:
-            grids.append(Grid(len(grids) + 1, name, lines[0].fields, tuple(lines[1:]), is_marked_up=True))
+    for name, sheet_rows in excel.sheets(path).items():
+        rows = tuple(itertools.starmap(GridRow, sheet_rows))
+        if rows:
+            grids.append(Grid(len(grids) + 1, name, rows[0].fields, rows[1:], is_marked_up=True))
     return grids
 
 
 def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
-    """Return the tables of a page; a row with more cells than its header is one of its errors."""
+    """Return the tables of a page; too many cells are errors."""
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
-        written = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines)]
-        is_labelled = _is_labelled_separator(lines[1])
-        header, *rows = written if is_labelled else [written[0], *written[2:]]
-        complete = tuple(errors.parse_each(rows, partial(_as_long_as, header)))
+        written = []
+        for line_number, line in enumerate(lines, start):
+            stripped = line.strip().removeprefix("|")
+            if stripped.endswith("|") and not stripped.endswith("\\|"):
+                stripped = stripped[:-1]
+            written.append(GridRow(line_number, tuple(map(plain_text, _BAR.split(stripped)))))
+        if not _is_labelled_separator(lines[1]):
+            del written[1]
+        header, *rows = written
+        complete = tuple(errors.parse_each(rows, partial(_complete_row, header)))
         grids.append(Grid(len(grids) + 1, heading, header.fields, complete, is_marked_up=True))
     return grids
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
-    """Yield the heading above each table, the number of its first line, and its lines."""
+    """Yield heading, first line number and lines of each table."""
     heading, position, is_code = "", 0, False
     while position < len(lines):
         line = lines[position].strip()
@@ -199,7 +198,9 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
             is_code = not is_code
         if match := _HEADING.fullmatch(line):
             heading = plain_text(match[1])
-        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
+        following = ""
+        if position + 1 < len(lines):
+            following = lines[position + 1].strip()
         is_table = _SEPARATOR.fullmatch(following) or _is_labelled_separator(following)
         if is_code or "|" not in line or not is_table:
             position += 1
@@ -212,32 +213,21 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def _is_labelled_separator(line: str) -> bool:
-    """Return whether a line of dashes begins with a label, which is then that of the rows below it."""
+    """Return whether a line of dashes begins with a label."""
     label, *cells = map(str.strip, line.strip().strip("|").split("|"))
     return bool(label.strip("-: ")) and len(cells) > 1 and all(map(_DASHES.fullmatch, cells))
 
 
-def _cells(line: str) -> tuple[str, ...]:
-    stripped = line.strip().removeprefix("|")
-    if stripped.endswith("|") and not stripped.endswith("\\|"):
-        stripped = stripped[:-1]
-    return tuple(map(plain_text, _BAR.split(stripped)))
-
-
-def _as_long_as(header: GridRow, row: GridRow) -> GridRow:
-    """Return a row with empty cells where its line ends early, as a page shows it."""
+def _complete_row(header: GridRow, row: GridRow, may_be_short: bool = True) -> GridRow:
+    """Pad a short row with empty cells, as Markdown does; raises TableError for another length."""
     missing = len(header.fields) - len(row.fields)
-    if missing < 0:
-        raise _wrong_length(header, row)
+    if missing < 0 or (missing and not may_be_short):
+        count = counted(len(row.fields), "field")
+        raise TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
     return GridRow(row.line, row.fields + ("",) * missing)
 
 
-def _wrong_length(header: GridRow, row: GridRow) -> TableError:
-    count = counted(len(row.fields), "field")
-    return TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
-
-
 def plain_text(cell: str) -> str:
-    """Return the text of a cell without its markup: ``**8**[^1]`` is 8."""
+    """Return the text of a cell without markup: ``**8**[^1]`` is 8."""
     cell = _LINK.sub(r"\1", _TAG.sub("", _FOOTNOTE.sub("", cell)))
     return tidy(_EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*"))

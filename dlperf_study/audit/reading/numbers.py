@@ -1,7 +1,4 @@
-"""Numbers as people write them in cells, and the errors of cells, which are reported in one message.
-
-A number may have separators, a unit, a sign of approximation or a deviation.
-"""
+"""Numbers in cells, with separators, units or deviations; errors of cells."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,11 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dlperf_study.audit.published.source import UNIT_FACTORS
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import first_of
 
-#: What is written where there is no number, in lower case.
-NO_NUMBERS = ("-", "–", "—", "n/a", "<n/a>", "na", "nan", "none", "null", "/", "oom", "tbd", "tba", "?", "~", "x", "*")
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
 FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
@@ -30,13 +26,11 @@ _NUMBER = re.compile(
     re.DOTALL,
 )
 _ENDS = re.compile(r"[.,]$")
-#: A product or a quotient before its result, a second number in brackets, and a unit in brackets.
 _FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,]+\s?[%x×]?\)$")
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
-#: How many errors are reported at most.
 MOST_ERRORS = 10
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -44,7 +38,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class WrittenNumber:
-    """A number in a cell: its digits as they are written, its scale (``k``), its deviation and the unit after it."""
+    """A number in a cell: digits, scale (``k``), deviation and unit."""
 
     digits: str
     scale: str = ""
@@ -53,12 +47,12 @@ class WrittenNumber:
 
 
 def tidy(field: str) -> str:
-    """Return a field with single spaces: the time that a pattern takes may grow with the cube of a row of spaces."""
+    """Collapse spaces, which some patterns match in cubic time."""
     return " ".join(field.split())
 
 
 def written_number(field: str) -> WrittenNumber | None:
-    """Return the number of a field, or None if it holds none; the first of two, and the result of a formula."""
+    """Return the first number of a field, or a formula's result."""
     plain = _SECOND.sub("", _FORMULA.sub("", tidy(field)))
     match = _NUMBER.fullmatch(_GAPS.sub("", _UNIT_IN_BRACKETS.sub(r" \1", plain)))
     if not match or _ENDS.search(match["digits"]):
@@ -71,11 +65,11 @@ def written_number(field: str) -> WrittenNumber | None:
 
 def is_no_number(field: str) -> bool:
     """Return whether a field says that there is no number."""
-    return field.lower() in NO_NUMBERS or not field.strip("-")
+    return field.lower() in WORDS.no_numbers or not field.strip("-")
 
 
 def decimal_sign(fields: Iterable[str], declared: str) -> str:
-    """Return the declared sign of decimals, else the point if any number has one; empty if none tells."""
+    """Return the declared decimal sign, else a point if any number has one."""
     if declared:
         return declared
     has_point = any(written and _POINT.fullmatch(written.digits) for written in map(written_number, fields))
@@ -83,7 +77,7 @@ def decimal_sign(fields: Iterable[str], declared: str) -> str:
 
 
 def require_one_sign(column: str, fields: Iterable[str], declared: str) -> None:
-    """Raise TableError if some numbers of a column have a comma before three digits, others a point, and none tells."""
+    """Raise TableError if the decimal sign of a column is ambiguous."""
     numbers = [written.digits for written in map(written_number, fields) if written]
     with_sign = [digits for digits in numbers if re.search(r"[.,]", digits)]
     with_comma = next((digits for digits in with_sign if "," in digits), "")
@@ -94,9 +88,9 @@ def require_one_sign(column: str, fields: Iterable[str], declared: str) -> None:
 
 
 def plain_digits(digits: str, decimal: str) -> str:
-    """Return digits with a decimal point and nothing between thousands; as they are if ``decimal`` is unknown.
+    """Return digits with a decimal point and no thousands separators.
 
-    Raises TableError if the separators of thousands are not before every three digits.
+    Unchanged if ``decimal`` is unknown. Raises TableError for misplaced separators.
     """
     if not decimal:
         return digits
@@ -107,19 +101,21 @@ def plain_digits(digits: str, decimal: str) -> str:
     return integer.replace(thousands, "") + (f".{fraction}" if fraction else "")
 
 
-def number_of(field: str, decimal: str) -> float:
-    """Return the digits of a field as a number, 0 if it holds none."""
+def parse_digits(field: str, decimal: str) -> float:
+    """Return the number in a field; 0 without one."""
     written = written_number(field)
     try:
-        return float(plain_digits(written.digits, decimal)) if written else 0.0
+        if written:
+            return float(plain_digits(written.digits, decimal))
+        return 0.0
     except (ValueError, TableError):
         return 0.0
 
 
 def drop_thousands_commas(field: str) -> str:
-    """Return a number without the commas between its thousands; any other field as it is.
+    """Remove commas between thousands; return other fields unchanged.
 
-    Raises TableError for a number with one comma and no point, which could be two numbers.
+    Raises TableError for one comma and no point, which could be two numbers.
     """
     if not _THOUSANDS.fullmatch(field):
         return field
@@ -137,7 +133,7 @@ class TableErrors:
         self._messages: dict[str, None] = {}
 
     def parse_each(self, items: Iterable[Item], parse: Callable[[Item], Value]) -> Iterator[Value]:
-        """Yield what ``parse`` returns for each item; collect its TableErrors, and leave out those items."""
+        """Yield ``parse(item)`` for each item; collect TableErrors."""
         for item in items:
             try:
                 value = parse(item)
@@ -152,7 +148,7 @@ class TableErrors:
         return tuple(self._messages)
 
     def raise_all(self) -> None:
-        """Raise one TableError with the messages of all errors, if there are any."""
+        """Raise one TableError with all messages, if any."""
         if self._messages:
             raise TableError(first_of(self.messages, MOST_ERRORS, "; "))
 

@@ -1,7 +1,4 @@
-"""The rows of a table with the columns of this package: a row for each variant or run that has columns of its own.
-
-The heading of the table and the label of a row say some of their conditions.
-"""
+"""Rows of a table with our column names, one per variant or run."""
 
 import math
 import re
@@ -10,113 +7,83 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from dlperf_study.audit.published.source import NO_NUMBER, resolution_of
-from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
-from dlperf_study.audit.reading.column_readings import (
-    BASELINE_RATIOS,
-    BASELINE_WORDS,
-    NO_DEVICES,
-    ColumnReading,
-    is_canonical,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.published.source import NO_NUMBER, parse_resolution
+from dlperf_study.audit.reading import column_readings
+from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_name, split_words, unit_in_name
+from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.files import Grid, GridRow
-from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
-from dlperf_study.audit.result_cell import (
-    ACCUMULATION,
-    COPIES,
-    EFFICIENCY,
-    HFU,
-    HIDDEN,
-    LAYERS,
-    MFU,
-    MICRO_BATCH,
-    PARAMETERS_STEP,
-    RATES,
-    RELATIVE,
-    SPEEDUP,
-    SPLITTING,
-    STANDARD_DEVIATION,
-    STEP_UNIT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    UNNAMED,
-    VOCABULARY,
-)
+from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
-#: ``on 256 H100s``, ``8 x A100``: a number of devices by their name; ``64 GPUs`` has none.
-_NAMES = r"[ABHVP]\d{2,3}(?:\s\d+\s?GB)?|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*"
-_DEVICES = re.compile(
-    rf"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?(?P<name>{_NAMES}|GPUs?|devices|cards)s?\b",
-    re.IGNORECASE,
-)
-#: The device at the beginning of a label; what follows may be written without spaces: ``A100单机8卡（1x8）``.
-_LABELLED = re.compile(rf"(?P<name>{_NAMES})(?![A-Za-z\d])")
-_ANY_DEVICE = re.compile(r"GPUs?|devices|cards", re.IGNORECASE)
-_MODEL = re.compile(r"\bmodel:\s*(?P<model>\S.*)", re.IGNORECASE)
-#: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)`` or ``（2x8*80G）``.
-_NODES = re.compile(r"[(（](?P<nodes>\d+)\s*[x×]\s*(?P<devices>\d+)(?:\*\w+)?[)）]")
-_CARDS = re.compile(r"(?:(?P<nodes>\d+)\s*[*x×]\s*)?(?P<devices>\d+)\s*卡")
-#: Settings in a cell: ``per_device_bs=4, accumulate=64``, and degrees in a name: ``TP2PP4``, ``FSDP 8, CP 1``.
-_SETTING = re.compile(r"(?P<name>[A-Za-z][\w ]*?)\s*=\s*(?P<value>\d[\w.]*(?: tokens)?)(?!\w)")
-_DEGREE = re.compile(r"(?<![A-Za-z])(?P<name>TP|PP|CP|DP)\s?(?P<value>\d+)")
 _LONGEST_SETTINGS = 500
-_SETTINGS = (*SPLITTING, COPIES, MICRO_BATCH, ACCUMULATION, "batch_per_device", "global_batch", "sequence_length")
-#: ``16.67 * 2048 / 8 = 4267 tokens/s``: samples, tokens of a sample, devices and tokens of a device.
-_TOKENS_OF_DEVICE = re.compile(r"[\d.]+\s*[*×x]\s*(?P<length>\d+)\s*/\s*(?P<devices>\d+)\s*=\s*[\d.,]+\s*tok\w*/s")
+_SETTINGS = (
+    *quantities.SPLITTING,
+    quantities.COPIES,
+    quantities.MICRO_BATCH,
+    quantities.ACCUMULATION,
+    "batch_per_device",
+    "global_batch",
+    "sequence_length",
+)
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
-#: The condition that tells the columns of one metric apart.
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
 NUMBER_CONDITIONS = (
-    *("tokens_per_sample", "tokens_per_step", MICRO_BATCH, ACCUMULATION, LAYERS, HIDDEN, VOCABULARY),
-    PARAMETERS_STEP,
+    "tokens_per_sample",
+    "tokens_per_step",
+    quantities.MICRO_BATCH,
+    quantities.ACCUMULATION,
+    quantities.LAYERS,
+    quantities.HIDDEN,
+    quantities.VOCABULARY,
+    quantities.PARAMETERS_STEP,
 )
 #: Numbers without which nothing is known of a row.
 _SIZES = ("world_size", "nodes", "devices_per_node")
-_FACTORS_OF_NAMES = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "million": 1e6, "B": 1e9, "b": 1e9, "billion": 1e9}
-#: Units after a number of a condition: ``8 GPUs``.
-_COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
-#: Signs of ratios, and the metrics that have no other unit.
-_SIGNS, _RATIOS = ("x", "×", "%", "times"), (SPEEDUP, EFFICIENCY, RELATIVE, MFU, HFU)
+#: Metrics whose only units are signs of ratios.
+_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quantities.MFU, quantities.HFU)
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
 _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
 #: The key of a row for the rate of its baseline, until the row with that rate is known.
 _BASELINE_RATE = "rate of the baseline"
-#: The condition of rows below a row that has a label alone.
 _SECTION = "section"
-#: A ratio of 1 as tables print it.
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
 
-def facts_of_heading(heading: str) -> dict[str, str]:
-    """Return the number and the name of the devices, and the model, if a heading says them."""
+def read_heading(heading: str) -> dict[str, str]:
+    """Return devices, device name and model of a heading."""
     facts = {}
-    if match := _MODEL.search(heading):
+    if match := WORDS.model.search(heading):
         facts["model"] = match["model"].strip()
-    matches = list(_DEVICES.finditer(heading))
+    matches = list(WORDS.devices.finditer(heading))
     if len(matches) == 1:
         facts["world_size"] = matches[0]["devices"]
         name = matches[0]["name"]
-        if not _ANY_DEVICE.fullmatch(name):
+        if not WORDS.any_device.fullmatch(name):
             facts["device_name"] = name
     return facts
 
 
-def facts_of_label(label: str) -> Mapping[str, str]:
-    """Return the devices from the label of a row, with their name: ``8xH100``; or their nodes too, ``A100 (2x8)``."""
-    if match := _NODES.search(label) or _CARDS.search(label):
-        nodes, devices = match["nodes"], match["devices"]
-        sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
-        return sizes | ({"device_name": named["name"]} if (named := _LABELLED.match(label)) else {})
-    return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}
+def read_label(label: str) -> Mapping[str, str]:
+    """Return devices, device name and nodes of a label: ``8xH100``, ``A100 (2x8)``."""
+    match = WORDS.node_label.search(label) or WORDS.card_label.search(label)
+    if not match:
+        return read_heading(label) if WORDS.devices.fullmatch(label) else {}
+    sizes = {"world_size": match["devices"]}
+    if match["nodes"]:
+        sizes = {"nodes": match["nodes"], "devices_per_node": match["devices"]}
+    if named := WORDS.labelled_device.match(label):
+        sizes["device_name"] = named["name"]
+    return sizes
 
 
 class RowReader:
-    """Reads the rows of one table; ``facts`` are those of the text around it."""
+    """Reads the rows of one table; ``facts`` come from the text around."""
 
     def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
         """Find the variants that have columns of their own."""
@@ -126,24 +93,25 @@ class RowReader:
         self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
         columns = Counter(reading.meaning.name for reading in self._metrics)
         if any(reading.prints_step_unit for reading in self._metrics):
-            self._facts[STEP_UNIT] = "printed"
+            self._facts[quantities.STEP_UNIT] = "printed"
         self._has_variants = max(columns.values(), default=0) > 1
-        self._rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
+        self._rates = [reading for reading in self._metrics if reading.meaning.name in quantities.RATES]
         self._rate_labels = list(dict.fromkeys(rate.meaning.label for rate in self._rates))
         self._comparing = self._comparing_column()
         self._faster = self._compared_variant()
 
     def _comparing_column(self) -> ColumnReading | None:
-        """Return the column with the ratio of two variants: the only one, or the only one that is of neither."""
+        """Return the column with the ratio of two variants, if unambiguous."""
         if not self._has_variants or len(self._rate_labels) != 2:
             return None
-        ratios = [reading for reading in self._metrics if reading.meaning.name in (SPEEDUP, RELATIVE)]
-        of_neither = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
-        candidates = ratios if len(ratios) == 1 else of_neither
-        return candidates[0] if len(candidates) == 1 else None
+        ratio_names = (quantities.SPEEDUP, quantities.RELATIVE)
+        ratios = [reading for reading in self._metrics if reading.meaning.name in ratio_names]
+        if len(ratios) > 1:
+            ratios = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
+        return ratios[0] if len(ratios) == 1 else None
 
     def _compared_variant(self) -> str:
-        """Return the variant whose rate is divided by the other: the one named, else the one that fits the ratios."""
+        """Return the variant in the numerator of the ratios."""
         if self._comparing is None:
             return ""
         if self._comparing.meaning.label in self._rate_labels:
@@ -153,64 +121,53 @@ class RowReader:
         columns = (positions[first], positions[second], self._comparing.position)
         distances = []
         for row in self._grid.rows:
-            rate, second_rate, ratio = (number_of(row.fields[column], self._decimal) for column in columns)
+            rate, second_rate, ratio = (parse_digits(row.fields[column], self._decimal) for column in columns)
             if min(rate, second_rate, ratio) > 0:
                 step, printed = math.log(second_rate / rate), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
         return second if not distances or median(distances) <= 0 else first
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
-        """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
+        """Yield a row for each variant; ``label`` is its identity."""
         label_of_rows = row.fields[0]
         if label_of_rows and len(row.fields) > 2 and not any(field.strip("-") for field in row.fields[1:]):
             self._facts[_SECTION] = label_of_rows
             return
-        conditions = self._conditions_of(row)
+        conditions = self._read_conditions(row)
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            of_rate = [part for part in reading.meaning.label.split() if part not in BASELINE_WORDS]
-            rates_of_baselines[" ".join(of_rate)] = self._metric_field(reading, row.fields[reading.position])
-        if rates_of_baselines:
-            # A baseline under the name of no variant is that of all.
-            conditions[_BASELINE_RATE] = [*rates_of_baselines.values()][-1]
+            of_rate = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
+            # The last baseline is that of variants without one.
+            conditions[_BASELINE_RATE] = self._metric_field(reading, row.fields[reading.position])
+            rates_of_baselines[" ".join(of_rate)] = conditions[_BASELINE_RATE]
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
-            field = row.fields[reading.position]
-            if field:
-                variant = self._variant_of(reading)
-                name = RELATIVE if reading is self._comparing else reading.meaning.name
-                if name == TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
-                    name = TOKENS_OF_DEVICE
-                    sizes = {"sequence_length": formula["length"], "world_size": formula["devices"]}
-                    conditions = sizes | conditions
-                metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
+            field, name, variant = row.fields[reading.position], reading.meaning.name, ""
+            if not field:
+                continue
+            if reading is self._comparing:
+                name, variant = quantities.RELATIVE, self._faster
+            elif self._has_variants:
+                variant = reading.meaning.label
+            if name == quantities.TOKENS and (formula := WORDS.tokens_of_device.fullmatch(field)):
+                name = quantities.TOKENS_OF_DEVICE
+                conditions = {"sequence_length": formula["length"], "world_size": formula["devices"]} | conditions
+            metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
         if not self._has_variants:
             yield conditions | metrics.get("", {})
             return
+        label = str(conditions["identity"])
         for variant, results in metrics.items():
-            identity = self._identity(str(conditions["identity"]), variant)
-            named = {VARIANT: variant} if variant else {}
+            named = {VARIANT: variant, "identity": f"{label}, {variant}"} if variant else {}
+            if self._comparing is not None and quantities.RELATIVE in results:
+                slower = next(rate_label for rate_label in self._rate_labels if rate_label != variant)
+                named[_REFERENCE] = f"{label}, {slower}" if slower else label
             if variant in rates_of_baselines:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
-            yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
+            yield conditions | named | results
 
-    def _variant_of(self, reading: ColumnReading) -> str:
-        """Return the variant that a column is of; empty in a table without variants."""
-        if reading is self._comparing:
-            return self._faster
-        return reading.meaning.label if self._has_variants else ""
-
-    def _baselines(self, conditions: Mapping[str, Any], variant: str, results: Mapping[str, str]) -> dict[str, str]:
-        if self._comparing is None or RELATIVE not in results:
-            return {}
-        compared_label = next(label for label in self._rate_labels if label != variant)
-        return {_REFERENCE: self._identity(str(conditions["identity"]), compared_label)}
-
-    def _identity(self, label: str, variant: str) -> str:
-        return f"{label}, {variant}" if variant else label
-
-    def _conditions_of(self, row: GridRow) -> dict[str, Any]:
+    def _read_conditions(self, row: GridRow) -> dict[str, Any]:
         conditions: dict[str, Any] = dict(self._facts)
         for reading in self._conditions:
             field, name = row.fields[reading.position], reading.meaning.name
@@ -221,15 +178,15 @@ class RowReader:
             conditions |= self._numbered(name, reading.header, field)
             if name == reading.header and len(field) <= _LONGEST_SETTINGS:
                 conditions |= self._settings_in(field)
-            if reading.meaning.scope == NO_DEVICES:
+            if reading.meaning.scope == column_readings.NO_DEVICES:
                 # A global batch grows along a curve of more devices; here it tells rows apart.
                 conditions[reading.header] = field
         if "nodes" in conditions and self._facts.get("world_size") == conditions.get("world_size"):
             # The heading counts the devices of a node, or of the smallest job.
             conditions.pop("world_size", None)
-        if ACCUMULATION in conditions and "batch_per_device" in conditions:
-            conditions.setdefault(MICRO_BATCH, conditions.pop("batch_per_device"))
-        sizes = facts_of_label(row.fields[0])
+        if quantities.ACCUMULATION in conditions and "batch_per_device" in conditions:
+            conditions.setdefault(quantities.MICRO_BATCH, conditions.pop("batch_per_device"))
+        sizes = read_label(row.fields[0])
         if sizes and not {"world_size", "nodes"} & conditions.keys():
             # The label says the size of the row, and separates no curves.
             first = self._grid.header[0]
@@ -237,45 +194,56 @@ class RowReader:
         return conditions
 
     def _numbered(self, name: str, header: str, field: str) -> dict[str, Any]:
-        """Return a condition with its plain digits if it is a number; a text in place of one by its own heading."""
-        if name == "device_name" and (match := _DEVICES.match(field)):
+        """Return a condition with plain digits; text under its own heading."""
+        if name == "device_name" and (match := WORDS.devices.match(field)):
             return {"world_size": match["devices"], name: field[match.start("name") :]}
         is_number = name in NUMBER_CONDITIONS or (name in COLUMNS and COLUMNS[name].is_number)
         written = written_number(field)
         if not is_number or (written is None and name in _SIZES) or is_no_number(field):
             return {name: field}
-        units = {*words_of(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
-        scale = (written.scale if written else "") or next(filter(_FACTORS_OF_NAMES.get, units), "")
-        if written is None or written.deviation or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != LAYERS):
-            return {header if name not in _SIZES else name: field}
+        own_name = name if name in _SIZES else header
+        if written is None or written.deviation:
+            return {own_name: field}
+        units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()}
+        if units - WORDS.counted - {*WORDS.factors, "t"} and name != quantities.LAYERS:
+            return {own_name: field}
+        scale = written.scale or next(filter(WORDS.factors.get, units), "")
         digits = _plain(written.digits, self._decimal)
         if not scale and name != "parameters":
             return {name: digits}
-        factor = _FACTORS_OF_NAMES.get(scale, 1)
-        value = f"{number_of(field, self._decimal) * factor:.0f}"
+        factor = WORDS.factors.get(scale, 1)
+        value = f"{parse_digits(field, self._decimal) * factor:.0f}"
         if name == "parameters":
-            return {name: value, PARAMETERS_STEP: str(resolution_of(digits) * factor)}
-        return {"tokens_per_step" if name == "global_batch" else name: value}
+            return {name: value, quantities.PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
+        if name == "global_batch":
+            return {"tokens_per_step": value}
+        return {name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
-        """Return the degrees, batches and tokens that a cell lists; those that it names win over those in a name."""
-        settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in _DEGREE.finditer(field)}
-        for match in _SETTING.finditer(field):
-            name = meaning_of(match["name"].strip(), (match["value"],), "").name
-            name = name.replace("batch", "batch_per_device") if name == "batch" else name
+        """Return degrees, batches and tokens in a cell."""
+        settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in WORDS.degree.finditer(field)}
+        for match in WORDS.setting.finditer(field):
+            name = interpret_name(match["name"].strip(), (match["value"],), "").name
+            if name == "batch":
+                name = "batch_per_device"
             if name in _SETTINGS:
                 settings |= self._numbered(name, name, match["value"])
         return settings
 
     def _metric_field(self, reading: ColumnReading, field: str) -> str:
-        """Return a result with its plain digits and the unit that its column or its cell has."""
+        """Return a result with plain digits and its unit."""
         if is_no_number(field):
             return NO_NUMBER
         written = written_number(field)
-        if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
+        if written is None:
+            return field
+        is_sign = written.unit.lower() in WORDS.ratio_signs
+        if is_sign and reading.meaning.name in quantities.RATES:
+            return field
+        if written.unit and not is_sign and reading.meaning.name in _RATIOS:
             return field
         digits = _plain(written.digits, self._decimal)
-        if is_canonical(reading.header) and not {*words_of(written.unit).split()} & _COUNTED:
+        if column_readings.is_canonical(reading.header) and not {*split_words(written.unit).split()} & WORDS.counted:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
@@ -283,14 +251,8 @@ class RowReader:
         return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
 
 
-def _has_foreign_unit(metric: str, unit: str) -> bool:
-    """Return whether the sign after a rate is that of a ratio, or the unit after a ratio that of something else."""
-    is_sign = unit.lower() in _SIGNS
-    return is_sign if metric in RATES else metric in _RATIOS and bool(unit) and not is_sign
-
-
 def _plain(digits: str, decimal: str) -> str:
-    """Return digits with a decimal point; as they are if their separators are wrong, so that this cell is refused."""
+    """Return digits with a decimal point; unchanged if separators are wrong."""
     try:
         return plain_digits(digits, decimal)
     except TableError:
@@ -298,40 +260,39 @@ def _plain(digits: str, decimal: str) -> str:
 
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table with the row that the ratios of each are relative to, where a column has its rate.
-
-    It is the only row with this rate whose own ratios are 1.
-    """
+    """Add to each row its baseline: the only row with that rate."""
     identities: dict[str, set[str]] = {}
     for row in rows:
-        if any(_ONE.fullmatch(row.get(name, "")) for name in BASELINE_RATIOS):
-            for rate in filter(None, map(row.get, RATES)):
+        if any(_ONE.fullmatch(row.get(name, "")) for name in column_readings.BASELINE_RATIOS):
+            for rate in filter(None, map(row.get, quantities.RATES)):
                 identities.setdefault(rate, set()).add(row["identity"])
     named = []
     for row in rows:
-        baselines = identities.get(row.get(_BASELINE_RATE, ""), set())
-        baseline = {_BASELINE: next(iter(baselines))} if len(baselines) == 1 else {}
-        named.append({name: field for name, field in row.items() if name != _BASELINE_RATE} | baseline)
+        named_row = dict(row)
+        baselines = identities.get(named_row.pop(_BASELINE_RATE, ""), set())
+        if len(baselines) == 1:
+            [named_row[_BASELINE]] = baselines
+        named.append(named_row)
     return named
 
 
-def metric_of_runs(readings: Sequence[ColumnReading], heading: str) -> str:
-    """Return the metric that run columns repeat: as their names, the heading or the one column of rates say."""
+def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
+    """Return the metric of run columns, by names, heading or rate column."""
     of_runs = [reading for reading in readings if reading.meaning.use in (Use.RUN, Use.SUMMARY)]
     for naming in (*(unit_in_name(reading.header) for reading in of_runs), unit_in_name(heading), heading):
-        meaning = meaning_of(naming, (), "")
+        meaning = interpret_name(naming, (), "")
         if naming and meaning.use is Use.METRIC:
             return meaning.name
-    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*RATES}
-    return rates.pop() if len(rates) == 1 else UNNAMED
+    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*quantities.RATES}
+    return rates.pop() if len(rates) == 1 else quantities.UNNAMED
 
 
 def run_cells(
     row: GridRow, readings: Sequence[ColumnReading], conditions: dict[str, Any], metric: str, source: str, decimal: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the summaries, runs and deviations of a row as rows of a long table; ``conditions`` are those of the row.
+    """Yield the summaries, runs and deviations of a row.
 
-    The runs are those of the first summary: a mean, a median, or the result that the row has in a column of its own.
+    The runs belong to the first summary: a mean, a median, or the result in a column of its own.
     """
     label = str(conditions["identity"])
     summaries = [reading for reading in readings if reading.meaning.use is Use.SUMMARY]
@@ -348,7 +309,7 @@ def run_cells(
         if reading.meaning.use is Use.RUN:
             yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": "run", "runs_of": summary_key}
         elif reading.meaning.use is Use.SUMMARY and reading.meaning.name == DEVIATION:
-            yield shared | _cell(reading, row, STANDARD_DEVIATION, key, decimal) | {"runs_of": summary_key}
+            yield shared | _cell(reading, row, quantities.STANDARD_DEVIATION, key, decimal) | {"runs_of": summary_key}
 
 
 def _cell(reading: ColumnReading, row: GridRow, metric: str, key: str, decimal: str) -> dict[str, Any]:

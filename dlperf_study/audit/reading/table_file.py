@@ -1,8 +1,9 @@
-"""Tables of results from a file of a user, long or wide; all errors of the file are reported in one message.
+"""Tables of results, long or wide; one message reports all errors.
 
 The columns of a wide table are metrics and conditions; its rows become rows with one number each.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,31 +13,22 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.published.source import METRICS, NO_NUMBER, resolution_of, value_of
-from dlperf_study.audit.reading.column_names import Use, meaning_of
+from dlperf_study.audit import quantities, result_frames
+from dlperf_study.audit.published.source import METRICS, NO_NUMBER, parse_resolution, parse_value
+from dlperf_study.audit.reading import numbers
+from dlperf_study.audit.reading.column_names import Use, interpret_name
 from dlperf_study.audit.reading.column_readings import ColumnReading, infer_time_units, is_canonical, read_columns
 from dlperf_study.audit.reading.files import COLUMN_NAME, Grid, GridRow, TableFormat, read_grids
-from dlperf_study.audit.reading.numbers import (
-    FACTORS,
-    MOST_ERRORS,
-    NO_NUMBERS,
-    TableErrors,
-    decimal_sign,
-    drop_thousands_commas,
-    error_prefix,
-    is_no_number,
-)
+from dlperf_study.audit.reading.numbers import TableErrors
 from dlperf_study.audit.reading.rows import (
     LINE,
     NUMBER_CONDITIONS,
     RowReader,
-    facts_of_heading,
-    metric_of_runs,
+    find_runs_metric,
     name_baselines,
+    read_heading,
     run_cells,
 )
-from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
-from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, first_repeated, long_frame, results_of_frame
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
 from dlperf_study.core.wording import first_of, unknown_name
@@ -45,18 +37,15 @@ from dlperf_study.study.strict_yaml import display_path
 
 #: The sizes of numbers of results: quotients and products of such numbers are numbers too.
 SMALLEST, LARGEST = 1e-30, 1e30
-#: How many characters of a field a message shows.
 LONGEST_FIELD = 40
-#: Counts of which there is at least one.
 _AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
 _NUMBER_COLUMNS = ("low", "high", _RESOLUTION, *NUMBER_CONDITIONS)
-_METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
+_METRICS = tuple(dict.fromkeys((*METRICS, *result_frames.METRIC_COLUMNS)))
 #: Ratios of two rates, and the signs that may follow them.
-_RATIOS, _TIMES_SIGNS = (SPEEDUP, RELATIVE), "x×"
-#: A number and its unit.
-_WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, FACTORS))})")
+_RATIOS, _TIMES_SIGNS = (quantities.SPEEDUP, quantities.RELATIVE), "x×"
+_WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, numbers.FACTORS))})")
 #: A table is read across if so many of its rows are named as columns of numbers are.
 _ENOUGH_NAMES = 2
 #: Columns that say which row a number is in, and nothing about how it was measured.
@@ -65,10 +54,7 @@ _OF_TABLE = ("identity", "table")
 
 @dataclass(frozen=True)
 class TablesOfFile:
-    """What was read of a file: its results, how each column was read, and the names of tables without any result.
-
-    ``refused``: why cells, rows and tables are left out.
-    """
+    """Results of a file, its columns, and what is left out."""
 
     results: Results
     columns: tuple[ColumnReading, ...]
@@ -77,69 +63,71 @@ class TablesOfFile:
 
 
 def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOfFile:
-    """Read the tables of a file: long, one row per number with its ``metric``, or wide, a column for each metric.
+    """Read the tables of a file.
 
-    Numbers count as printed: the last digit of each says how it was rounded. What can't be read is left out. Raises
-    TableError, with all reasons, if the file is no table, names no metric, or has no number that can be read.
+    A long table has one row per number with its ``metric``; a wide table has a column for each metric. The last digit
+    of each number gives its rounding. Unreadable cells are left out. Raises TableError, with all reasons, if the file
+    is no table, names no metric, or has no readable number.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
-    with error_prefix(f"{display_path(path)}: "):
+    with numbers.error_prefix(f"{display_path(path)}: "):
         grids = read_grids(path, table_format, errors)
-        return _tables_of(grids, path.name, table_format, errors)
+        return _parse_grids(grids, path.name, table_format, errors)
 
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
-    """Read a frame as ``read_tables`` reads a file; its index is a column if it has a name. Raises as that does."""
-    named = frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+    """Read a frame as ``read_tables`` reads a file; a named index is a column."""
+    named = frame
+    if any(name is not None for name in frame.index.names):
+        named = frame.reset_index()
     header = tuple(map(str, named.columns))
     rows = []
     for line, fields in enumerate(named.itertuples(index=False, name=None), 2):
         rows.append(GridRow(line, tuple("" if pd.isna(field) else str(field).strip() for field in fields)))
-    with error_prefix(f"{source}: "):
-        return _tables_of([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
+    with numbers.error_prefix(f"{source}: "):
+        return _parse_grids([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
 
 
-def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
-    """Return what was read of grids; raises TableError, with all errors, as ``read_tables`` does."""
+def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
+    """Return the results of grids; raises TableError with all errors."""
     grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
         errors.raise_all()
         raise TableError("there is no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
     rows: list[Mapping[Any, Any]] = []
-    if len(grids) == 1 and METRIC in grids[0].header:
+    if len(grids) == 1 and result_frames.METRIC in grids[0].header:
         for row in grids[0].rows:
-            named = {name: field or None for name, field in zip(grids[0].header, row.fields, strict=True)}
+            named = {}
+            for name, field in zip(grids[0].header, row.fields, strict=True):
+                named[name] = field or None
             rows.append({**named, LINE: row.line})
     else:
         rows = reader.rows(grids)
     typed_rows = list(errors.parse_each(rows, lambda row: _typed_row(row, errors)))
-    if not any(VALUE in row for row in typed_rows):
+    if not any(result_frames.VALUE in row for row in typed_rows):
         errors.raise_all()
-    results = results_of_frame(pd.DataFrame(typed_rows))
+    results = result_frames.read_results_frame(pd.DataFrame(typed_rows))
     return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results), errors.messages)
 
 
 def _require_names(grid: Grid) -> Grid:
-    """Return a table whose columns have different names; raises TableError for any other."""
+    """Raise TableError for a table with repeated column names."""
     names = list(filter(None, grid.header))
-    if repeated := first_repeated(names):
+    if repeated := result_frames.first_repeated(names):
         raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
     return grid
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
-    """Return a row with numbers in the columns of numbers; without a value if that has an error.
-
-    Raises TableError for the first condition that has one: nothing is known of such a row.
-    """
+    """Return a row with its numbers parsed; without an invalid value."""
     fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
     line = f"line {fields.pop(LINE)}"
     conditions = []
     for name, field in fields.items():
         # A word for no number may be a level of a column without numbers: no compression is "none".
-        is_missing = is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
-        if name != VALUE and not is_missing:
+        is_missing = numbers.is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
+        if name != result_frames.VALUE and not is_missing:
             conditions.append(name)
     typed_row = {name: _condition(name, line, fields[name]) for name in conditions}
     for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
@@ -154,7 +142,7 @@ def _is_number_column(name: str) -> bool:
 def _condition(name: str, line: str, field: str) -> Any:
     if not _is_number_column(name):
         return field
-    with error_prefix(f"{line}: {name} is "):
+    with numbers.error_prefix(f"{line}: {name} is "):
         value = finite(field)
         if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
             raise TableError(f"{field!r}, which is not an integer")
@@ -164,48 +152,49 @@ def _condition(name: str, line: str, field: str) -> Any:
 
 
 def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
-    """Return the number of a row and one unit of its last digit; empty where there is no number."""
-    metric = fields.get(METRIC, "")
+    """Return the value of a row and its resolution, if any."""
+    metric = fields.get(result_frames.METRIC, "")
     if metric not in _METRICS:
         raise TableError(f"{line}: {unknown_name('metric is', metric, 'metrics', _METRICS)}")
-    field = fields.get(VALUE, fields.get("printed", NO_NUMBER))
-    if is_no_number(field):
+    field = fields.get(result_frames.VALUE, fields.get("printed", NO_NUMBER))
+    if numbers.is_no_number(field):
         return {}
-    with error_prefix(f"{line}: {fields.get('column', VALUE)} is "):
+    with numbers.error_prefix(f"{line}: {fields.get('column', result_frames.VALUE)} is "):
         if metric in _RATIOS:
             field = field.rstrip(_TIMES_SIGNS).rstrip()
         if _RESOLUTION in fields:
-            return {VALUE: finite(field)}
-        match = _WITH_UNIT.fullmatch(field)
-        digits, factor = (match["digits"], FACTORS[match["unit"]]) if match else (field, 1)
-        digits = drop_thousands_commas(digits)
+            return {result_frames.VALUE: finite(field)}
+        digits, factor = field, 1.0
+        if match := _WITH_UNIT.fullmatch(field):
+            digits, factor = match["digits"], numbers.FACTORS[match["unit"]]
+        digits = numbers.drop_thousands_commas(digits)
         try:
-            value, resolution = value_of(digits) / factor, resolution_of(digits) / factor
+            value, resolution = parse_value(digits) / factor, parse_resolution(digits) / factor
         except PublishedError:
-            return {VALUE: finite(field), "printed": field}
-        return {VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
+            return {result_frames.VALUE: finite(field), "printed": field}
+        return {result_frames.VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
 
 
 def finite(field: str) -> float:
-    """Return a number; raises TableError if the field is no number, or one that no result is."""
+    """Return a number; raises TableError if it is none or out of range."""
     try:
-        value = float(drop_thousands_commas(field))
+        value = float(numbers.drop_thousands_commas(field))
     except ValueError:
-        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBERS[0]}") from None
+        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBER}") from None
     return _checked_finite(value, field)
 
 
 def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
         shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
-        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
+        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBER}")
     if value and not SMALLEST <= abs(value) <= LARGEST:
         raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
     return value
 
 
 class WideReader:
-    """Reads the tables of a file; keeps how each column was read, and which tables have no result."""
+    """Reads wide tables; collects column readings and tables without results."""
 
     def __init__(self, source: str, declared_decimal: str, errors: TableErrors) -> None:
         """Begin with no table; ``source`` is the name of the file."""
@@ -216,96 +205,107 @@ class WideReader:
         self.tables_without_results: list[str] = []
 
     def rows(self, grids: Sequence[Grid]) -> list[Mapping[Any, Any]]:
-        """Return all numbers of all tables; raises TableError if no table has a column of results."""
+        """Return all numbers; raises TableError without a column of results."""
         rows: list[Mapping[Any, Any]] = []
         for grid in grids:
-            rows += self._rows_of_table(grid, len(grids) > 1)
+            rows += self._read_table_rows(grid, len(grids) > 1)
         if not any(reading.is_metric for reading in self.columns):
             self._errors.raise_all()
             raise TableError(_no_metric_message(grids, self.columns))
         return rows
 
-    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
-        facts = facts_of_heading(table.heading)
-        decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
+    def _read_table_rows(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
+        facts = read_heading(table.heading)
+        fields = itertools.chain.from_iterable(row.fields for row in table.rows)
+        decimal = numbers.decimal_sign(fields, self._declared_decimal)
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = infer_time_units(grid, readings, decimal)
         self.columns += readings
         reader = RowReader(grid, readings, facts, decimal)
         wide, long = self._parsed_rows(grid, readings, reader, decimal, is_one_of_several)
         if any(reading.is_metric for reading in readings):
-            return [*long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
+            return [*result_frames.long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
         self.tables_without_results.append(grid.name)
         if grid.header[0] == COLUMN_NAME:
             # The conditions of a table that is read across count for the tables after it.
             for grid_row, row in zip(grid.rows, wide, strict=False):
-                conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
+                conditions = {}
+                for name, value in row.items():
+                    if name in COLUMNS and name not in _OF_TABLE:
+                        conditions[name] = value
                 self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
         return []
 
     def _parsed_rows(
         self, grid: Grid, readings: list[ColumnReading], reader: RowReader, decimal: str, is_one_of_several: bool
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the rows of a table as they are, and a row for each number of a run."""
-        metric = metric_of_runs(readings, grid.heading)
+        """Return the rows of a table, and a row per run."""
+        metric = find_runs_metric(readings, grid.heading)
         wide: list[dict[str, Any]] = []
         long: list[dict[str, Any]] = []
 
         def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             position, row = numbered
-            label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
-            rows = [self._settings_of(grid, row) | fields for fields in reader.rows(row, label)]
+            label, named, settings = f"row {position}", dict[str, str](), dict[str, str]()
+            if is_one_of_several:
+                label = f"table {grid.number}/row {position}"
+                named = {"table": grid.name, "heading of the table": grid.name}
+            if grid.header[0] == COLUMN_NAME:
+                settings = self._settings.get(row.fields[0], {})
+            rows = [settings | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
-            conditions = {name: value for name, value in rows[0].items() if name not in METRIC_COLUMNS}
-            return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
+            conditions = {}
+            for name, value in rows[0].items():
+                if name not in result_frames.METRIC_COLUMNS:
+                    conditions[name] = value
+            runs = list(run_cells(row, readings, conditions, metric, self._source, decimal))
+            return [fields | named for fields in rows], runs
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
-            named = {"table": grid.name, "heading of the table": grid.name} if is_one_of_several else {}
-            wide += [row | named for row in rows]
+            wide += rows
             long += runs
         return name_baselines(wide), long
 
-    def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
-        """Return what earlier tables that are read across say about the column of this name."""
-        return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
-
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
-    """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
+    """Return a table with metrics as columns; some print metrics as rows."""
     readings = read_columns(grid, has_devices, decimal)
     is_upright = any(is_canonical(reading.header) or _is_named_as_metric(reading) for reading in readings)
     is_upright = is_upright or any(reading.is_metric for reading in readings)
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
-    corner = meaning_of(grid.header[0], grid.header[1:], "")
+    corner = interpret_name(grid.header[0], grid.header[1:], "")
     across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
     across_readings = read_columns(across, has_devices, decimal)
-    understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
-    return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
+    understood = 0
+    for reading in across_readings:
+        if reading.meaning.use is Use.CONDITION:
+            is_understood = reading.meaning.name != reading.header
+        else:
+            is_understood = reading.is_metric or bool(reading.meaning.reason)
+        understood += is_understood and reading.numbers > 0
+    if understood >= _ENOUGH_NAMES:
+        return across, across_readings
+    return grid, readings
 
 
 def _is_named_as_metric(reading: ColumnReading) -> bool:
-    """Return whether a column has the name of a metric, also if its cells make it none."""
-    return meaning_of(reading.header, (), "").use is Use.METRIC
-
-
-def _is_understood(reading: ColumnReading) -> bool:
-    """Return whether the name of a column says what it is, and is no name of its own."""
-    if reading.meaning.use is Use.CONDITION:
-        return reading.meaning.name != reading.header
-    return reading.is_metric or bool(reading.meaning.reason)
+    """Return whether a column name is a metric, whatever its cells."""
+    return interpret_name(reading.header, (), "").use is Use.METRIC
 
 
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
-    """Return the message for a file without results, with its columns, and why some of them are not used."""
-    named_as_results = (column for column in columns if _is_named_as_metric(column) or column.meaning.name in METRICS)
-    reasons = {column.header: column.meaning.reason or "no check computes with it" for column in named_as_results}
+    """Return the message for a file without results."""
+    reasons: dict[str, str] = {}
+    for column in columns:
+        if _is_named_as_metric(column) or column.meaning.name in METRICS:
+            reason = column.meaning.reason or "no check computes with it"
+            reasons[column.header] = reason if column.header in reason else f"{column.header}: {reason}"
     if reasons:
-        named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
-        return first_of(list(named), MOST_ERRORS, "; ")
-    header = list(dict.fromkeys(name for grid in grids for name in grid.header))
+        return first_of(list(reasons.values()), numbers.MOST_ERRORS, "; ")
+    header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
-        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec"
+        f"the metrics are {', '.join(result_frames.METRIC_COLUMNS)}, also in everyday wording as Images/sec"
     )

@@ -14,7 +14,7 @@ from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windo
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.logs.metadata import LogMetadata
-from dlperf_study.metrics.columns import Source, values_of
+from dlperf_study.metrics.columns import Source, compute_values
 from dlperf_study.metrics.rate_series import LONG_STARTUP, RateWindow
 from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
 from dlperf_study.metrics.step_times import step_variation
@@ -74,7 +74,7 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
         "token_throughput": tokens_per_second,
         "device_token_throughput": tokens_per_second / metadata.job_size.devices,
         "step_variation": step_variation(1 / rates.rate[window.kept]),
-        **values_of(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
+        **compute_values(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
         "final_loss": float(losses[-1]) if losses.size else None,
     }
 

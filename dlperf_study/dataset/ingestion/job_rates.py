@@ -12,10 +12,10 @@ from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs.blocks import LogSource
-from dlperf_study.logs.format import SAMPLE_SECONDS
 from dlperf_study.logs.log_checks import exceeds_chance
 from dlperf_study.logs.metadata import Extras
 from dlperf_study.logs.parsed_log import ParsedLog, cumulative_steps, index_steps
+from dlperf_study.logs.printed import SAMPLE_SECONDS
 from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import merge_records
 from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate

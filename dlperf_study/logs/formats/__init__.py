@@ -1,6 +1,6 @@
-"""Log formats, those of related programs in one file. A file provides ``FORMAT``, or ``FORMATS`` if it has several.
+"""Log formats, one file for related programs, with ``FORMAT`` or ``FORMATS``.
 
-Each declares what the lines of a program look like and what their numbers mean. It reads nothing itself.
+A format declares lines and the meaning of their numbers; it reads nothing itself.
 """
 
 from dlperf_study.core.errors import LogError
@@ -21,7 +21,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Format:
-    """Return the format of a name; raises LogError, with the valid names, for an unknown one."""
+    """Return the format of a name; raises LogError for an unknown one."""
     formats = _formats_by_name()
     if name not in formats:
         raise LogError(unknown_name("format is", name, "formats", tuple(formats)))
@@ -30,7 +30,7 @@ def load(name: str) -> Format:
 
 @cached_by_parts
 def _formats_by_name() -> dict[str, Format]:
-    """Return the formats of all files of this folder, and of the user's; raises LogError if two have one name."""
+    """Return all formats, also of users; raises LogError for repeated names."""
     formats: dict[str, Format] = {}
     for location, module in part_modules(__name__, "file of formats", LogError):
         provided = getattr(module, "FORMATS", None) or filter(None, (getattr(module, "FORMAT", None),))

@@ -3,29 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import (
-    ELAPSED_OF_SAMPLES,
-    JOB_RATE,
-    JOB_TOTAL,
-    LOSS,
-    RANK_RATE,
-    UNITLESS_RATE,
-    Fact,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import numeric_values, string_values
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
 _MEAN_SINCE_WARMUP = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
-#: TensorFlow's tf_cnn_benchmarks.
 TF_CNN_BENCHMARKS = Format(
     name="tf_cnn_benchmarks",
     title="tf_cnn_benchmarks",
@@ -35,14 +19,16 @@ TF_CNN_BENCHMARKS = Format(
             ("images/sec: ",),
             rf"{integer('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
             rf"\(jitter = \S+\)(?:\s+{number('loss')})?",
-            captured=(_MEAN_SINCE_WARMUP, LOSS),
+            captured=(_MEAN_SINCE_WARMUP, printed.LOSS),
         ),
-        Line(("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(JOB_TOTAL,)),
+        Line(
+            ("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(printed.JOB_TOTAL,)
+        ),
     ),
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="steps since the warm-up, from 1",
-    closing_metric=JOB_TOTAL.name,
+    closing_metric=printed.JOB_TOTAL.name,
     traps=(
         "the rate of a line is the mean since the warm-up, not that of the last steps",
         "under Horovod every rank prints the total of the whole job",
@@ -65,7 +51,6 @@ TF_CNN_BENCHMARKS = Format(
 
 _DEVICE_MEAN = PrintedMetric("mean_throughput_per_device", "samples/s", MetricScope.RANK)
 
-#: Horovod's synthetic benchmarks for PyTorch and TensorFlow.
 HOROVOD_SYNTHETIC = Format(
     name="horovod_synthetic",
     title="Horovod synthetic benchmark",
@@ -74,20 +59,20 @@ HOROVOD_SYNTHETIC = Format(
         Line(
             ("Iter #",),
             rf"Iter #{integer('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
-            captured=(RANK_RATE,),
+            captured=(printed.RANK_RATE,),
         ),
         Line(("Img/sec per ",), rf"Img/sec per \w+: {number('mean_throughput_per_device')}", captured=(_DEVICE_MEAN,)),
         Line(
             ("Total img/sec on ",),
             rf"Total img/sec on \d+ \w+(?:\(s\))?: {number('overall_throughput')}",
-            captured=(JOB_TOTAL,),
+            captured=(printed.JOB_TOTAL,),
         ),
     ),
     rates=("throughput", "overall_throughput"),
     merge=Merge.SUM,
     steps="measurements of some batches each, from 0",
     counts_updates=False,
-    closing_metric=JOB_TOTAL.name,
+    closing_metric=printed.JOB_TOTAL.name,
     traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
     facts=(
         Fact("model", r"Model: (\S+)"),
@@ -97,17 +82,19 @@ HOROVOD_SYNTHETIC = Format(
     synthetic_data_only=True,
 )
 
-#: Keys of facts about the whole run.
 _MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
 #: Keys of values that measure nothing; every rank may have its own seed.
 _NO_NUMBERS = (*_MLPERF_FACTS, "seed")
-_MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name, "train_loss": LOSS.name}
-#: How many samples there were until a line.
+_MLPERF_NAMES = {
+    "imgs_sec": printed.JOB_RATE.name,
+    "throughput": printed.UNITLESS_RATE.name,
+    "train_loss": printed.LOSS.name,
+}
 _SAMPLES = "samples_count"
 
 
 def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a line; an interval's start and stop are the times they were printed at."""
+    """Return the numbers of a line; start and stop are print times."""
     key, value = line["key"], line.get("value")
     kind = line.get("event_type", "POINT_IN_TIME")
     seconds = float(line["time_ms"]) / 1000
@@ -121,14 +108,14 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
     metadata = line.get("metadata") or {}
     samples = _first_position(metadata, _SAMPLES)
     if samples >= 0:
-        values[ELAPSED_OF_SAMPLES.name] = seconds
+        values[printed.ELAPSED_OF_SAMPLES.name] = seconds
     epoch = _first_position(metadata, "epoch_num") if samples < 0 else -1
     step = _first_position(metadata, _SAMPLES, "step", "step_num")
     return JsonRecord(values, epoch, step, time_seconds=seconds, training=not key.startswith("eval"))
 
 
 def _first_position(metadata: Mapping[str, Any], *names: str) -> int:
-    """Return the value of the first of these names that has one, −1 if none has."""
+    """Return the first of these values, or −1."""
     return next((int(metadata[name]) for name in names if metadata.get(name) is not None), -1)
 
 
@@ -136,9 +123,8 @@ _MLPERF_LINE = JsonLine(
     (":::MLLOG ",),
     _mlperf_record,
     lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
-    (JOB_RATE, UNITLESS_RATE, ELAPSED_OF_SAMPLES, LOSS),
+    (printed.JOB_RATE, printed.UNITLESS_RATE, printed.ELAPSED_OF_SAMPLES, printed.LOSS),
 )
-#: MLPerf's log: JSON lines of points in time and of intervals.
 MLLOG = Format(
     name="mllog",
     title="MLPerf",

@@ -1,23 +1,9 @@
-"""Programs on MXNet, MindSpore and OneFlow, and what these frameworks print themselves."""
+"""Formats of MXNet, MindSpore and OneFlow."""
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    LOSS,
-    RANK_RATE,
-    RANK_STEP,
-    UNIX_TIME,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
-#: MXNet's Speedometer callback.
 MXNET_SPEEDOMETER = Format(
     name="mxnet_speedometer",
     title="MXNet Speedometer",
@@ -26,7 +12,7 @@ MXNET_SPEEDOMETER = Format(
         Line(
             ("Speed: ",),
             rf"(?:Node\[{integer('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{integer('epoch')}\]\s+Batch\s?\[(?:\d+-)?{integer('step')}\]",
-            (Field(RANK_RATE, "Speed"),),
+            (Field(printed.RANK_RATE, "Speed"),),
         ),
     ),
     rates=("throughput",),
@@ -44,7 +30,6 @@ MXNET_SPEEDOMETER = Format(
 _GLUON_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.RANK, factor=1000.0)
 _LEARNING_RATE = PrintedMetric("learning_rate", "", MetricScope.RANK)
 
-#: BERT pretraining of MXNet's gluon-nlp.
 GLUONNLP_BERT = Format(
     name="gluonnlp_bert",
     title="MXNet gluon-nlp BERT",
@@ -54,10 +39,10 @@ GLUONNLP_BERT = Format(
             ("K tks/s",),
             rf"\[step {integer('step')}\]",
             (
-                Field(LOSS, "mlm_loss"),
+                Field(printed.LOSS, "mlm_loss"),
                 Field(_GLUON_TOKENS, "throughput"),
                 Field(_LEARNING_RATE, "lr"),
-                Field(RANK_STEP.in_milliseconds, "latency"),
+                Field(printed.RANK_STEP.in_milliseconds, "latency"),
             ),
         ),
     ),
@@ -78,7 +63,6 @@ GLUONNLP_BERT = Format(
 
 _DEVICE_RATE = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
 
-#: InsightFace's PartialFC under MXNet and Horovod.
 INSIGHTFACE_PARTIAL_FC = Format(
     name="insightface_partial_fc",
     title="InsightFace PartialFC",
@@ -87,7 +71,7 @@ INSIGHTFACE_PARTIAL_FC = Format(
         Line(
             (" Rank:",),
             rf"(?:rank-id:{integer('rank')}:.*?)?Iter:\s*{integer('step')}\b",
-            (Field(_DEVICE_RATE, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
+            (Field(_DEVICE_RATE, "Rank"), Field(printed.JOB_RATE, "Total"), Field(printed.LOSS, "[loss]")),
         ),
     ),
     rates=("throughput",),
@@ -99,7 +83,6 @@ INSIGHTFACE_PARTIAL_FC = Format(
 
 _MINDSPORE_EPOCH = PrintedMetric("epoch_seconds", "s", MetricScope.RANK, factor=1e-3)
 
-#: MindSpore's TimeMonitor and LossMonitor.
 MINDSPORE = Format(
     name="mindspore",
     title="MindSpore",
@@ -108,12 +91,12 @@ MINDSPORE = Format(
         Line(
             ("loss is",),
             rf"epoch:\s*{integer('epoch')}\s+step:\s*{integer('step')},\s*loss is\s+\[?{number('loss')}",
-            captured=(LOSS,),
+            captured=(printed.LOSS,),
         ),
         Line(
             ("per step time",),
             rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*(?=per step time)",
-            (Field(RANK_STEP.in_milliseconds, "per step time"),),
+            (Field(printed.RANK_STEP.in_milliseconds, "per step time"),),
             (_MINDSPORE_EPOCH,),
         ),
     ),
@@ -132,8 +115,8 @@ _ONEFLOW_SETTINGS = (
 
 
 def _oneflow_numbers(loss: str, rate: str) -> tuple[Field, ...]:
-    """Return the numbers of a line: loss and rate, each after its literal, and at its end the Unix time."""
-    return Field(LOSS, loss), Field(JOB_RATE, rate), Field(UNIX_TIME, " ", "")
+    """Return loss, rate and Unix time of a line."""
+    return Field(printed.LOSS, loss), Field(printed.JOB_RATE, rate), Field(printed.UNIX_TIME, " ", "")
 
 
 _RESNET50_NUMBERS = _oneflow_numbers("loss", "samples/s")
@@ -143,7 +126,6 @@ def _resnet50_head(window: str) -> str:
     return rf"{window}: epoch {integer('epoch')}, iter {integer('step')},"
 
 
-#: OneFlow-Benchmark's ResNet50.
 ONEFLOW_RESNET50 = Format(
     name="oneflow_resnet50",
     title="OneFlow ResNet50",
@@ -160,7 +142,6 @@ ONEFLOW_RESNET50 = Format(
     dlperf_steps=(20, 120),
 )
 
-#: OneFlow-Benchmark's BERT pretraining.
 ONEFLOW_BERT = Format(
     name="oneflow_bert",
     title="OneFlow BERT",
@@ -174,14 +155,15 @@ ONEFLOW_BERT = Format(
     dlperf_steps=(20, 120),
 )
 
-#: OneFlow's InsightFace.
 ONEFLOW_INSIGHTFACE = Format(
     name="oneflow_insightface",
     title="OneFlow InsightFace",
     program="Oneflow-Inc/oneflow_face, insightface_train.py",
     lines=(
         Line(
-            ("train: iter",), rf"train: iter {integer('step')},", (Field(LOSS, "loss"), Field(JOB_RATE, "throughput"))
+            ("train: iter",),
+            rf"train: iter {integer('step')},",
+            (Field(printed.LOSS, "loss"), Field(printed.JOB_RATE, "throughput")),
         ),
     ),
     rates=("throughput",),

@@ -1,32 +1,15 @@
-"""Programs that train language models: Megatron-LM, NeMo, torchtitan, MaxText, fairseq, nanoGPT and its successors."""
+"""Formats of programs that train language models."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dlperf_study.logs.format import (
-    DEVICE_TOKENS,
-    ELAPSED,
-    JOB_RATE,
-    JOB_STEP,
-    JOB_TOKENS,
-    LINE_START,
-    LOSS,
-    Fact,
-    Field,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, Line, Merge
+from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number
 
 #: The global batch in samples, divided by the milliseconds of an iteration.
-_MEGATRON_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds")
+_MEGATRON_RATE = PrintedMetric(printed.JOB_RATE.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds")
 
 _MEGATRON_HEAD = (
     rf"\biteration\s+{integer('step')}/\s*\d+ \|.*?elapsed time per iteration \(ms\): {number('step_seconds')}"
@@ -34,7 +17,6 @@ _MEGATRON_HEAD = (
 )
 _MEGATRON_NEEDLES = ("elapsed time per iteration (ms): ",)
 
-#: Megatron-LM, and programs that print its line of an iteration.
 MEGATRON_LM = Format(
     name="megatron_lm",
     title="Megatron-LM",
@@ -44,10 +26,15 @@ MEGATRON_LM = Format(
             _MEGATRON_NEEDLES,
             rf"{_MEGATRON_HEAD}(?=.*?\blm loss: {number('loss')})",
             (),
-            (JOB_STEP.in_milliseconds, _MEGATRON_RATE, LOSS),
+            (printed.JOB_STEP.in_milliseconds, _MEGATRON_RATE, printed.LOSS),
         ),
         # Iterations that are skipped, until the scale of the loss fits, have none.
-        Line(_MEGATRON_NEEDLES, rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )", (), (JOB_STEP.in_milliseconds, _MEGATRON_RATE)),
+        Line(
+            _MEGATRON_NEEDLES,
+            rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )",
+            (),
+            (printed.JOB_STEP.in_milliseconds, _MEGATRON_RATE),
+        ),
     ),
     rates=("throughput",),
     merge=Merge.ONE,
@@ -61,7 +48,7 @@ MEGATRON_LM = Format(
 )
 
 #: The global batch in samples, divided by the seconds of a step.
-_NEMO_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, per="step_seconds")
+_NEMO_RATE = PrintedMetric(printed.JOB_RATE.name, "samples/s", MetricScope.JOB, per="step_seconds")
 
 NEMO = Format(
     name="nemo",
@@ -73,7 +60,7 @@ NEMO = Format(
             rf"Training epoch \d+, iteration \d+/\d+ \|(?=.*?\bglobal_batch_size: {number('throughput')})"
             rf"(?=.*?\bglobal_step: {integer('step')})(?=.*?\breduced_train_loss: {number('loss')})?"
             rf".*?\btrain_step_timing in s: {number('step_seconds')}",
-            captured=(JOB_STEP, _NEMO_RATE, LOSS),
+            captured=(printed.JOB_STEP, _NEMO_RATE, printed.LOSS),
         ),
     ),
     rates=("throughput",),
@@ -93,7 +80,7 @@ TORCHTITAN = Format(
         Line(
             ("tps: ",),
             rf"\bstep:\s+{integer('step')}\s+(?=loss:)",
-            (Field(LOSS, "loss"), Field(replace(DEVICE_TOKENS, has_thousands=True), "tps")),
+            (Field(printed.LOSS, "loss"), Field(replace(printed.DEVICE_TOKENS, has_thousands=True), "tps")),
         ),
     ),
     rates=("throughput",),
@@ -113,7 +100,11 @@ MAXTEXT = Format(
         Line(
             ("completed step: ",),
             rf"completed step: {integer('step')}, ",
-            (Field(JOB_STEP, "seconds"), Field(DEVICE_TOKENS, "Tokens/s/device"), Field(LOSS, " loss")),
+            (
+                Field(printed.JOB_STEP, "seconds"),
+                Field(printed.DEVICE_TOKENS, "Tokens/s/device"),
+                Field(printed.LOSS, " loss"),
+            ),
         ),
         # While the batch grows, lines may have no time.
         Line(("completed step: ",), r"^(?!.*seconds: )"),
@@ -131,10 +122,10 @@ MAXTEXT = Format(
 
 
 def _fairseq_record(row: Mapping[str, Any]) -> JsonRecord:
-    """Return the numbers of an interval, which are strings; the first has no rate yet."""
-    values = {LOSS.name: float(row["loss"])}
+    """Return the numbers of an interval; the first has no rate."""
+    values = {printed.LOSS.name: float(row["loss"])}
     if float(row["wps"]) > 0:
-        values[JOB_RATE.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])
+        values[printed.JOB_RATE.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])
     return JsonRecord(values, int(row["epoch"]), int(row["num_updates"]))
 
 
@@ -143,13 +134,14 @@ FAIRSEQ = Format(
     title="fairseq",
     program="facebookresearch/fairseq, logging/progress_bar.py",
     lines=(
-        # The second is hydra's.
-        JsonLine(("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(JOB_RATE, LOSS)),
+        JsonLine(
+            ("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(printed.JOB_RATE, printed.LOSS)
+        ),
         Line(
             ("wps=",),
             rf"\btrain_inner \| epoch \d+:.*?\bloss={number('loss')},.*?\bwps={number('token_throughput')}, "
             rf".*?\bnum_updates={integer('step')}",
-            captured=(LOSS, JOB_TOKENS),
+            captured=(printed.LOSS, printed.JOB_TOKENS),
         ),
     ),
     rates=("throughput", "token_throughput"),
@@ -170,7 +162,7 @@ NANOGPT = Format(
         Line(
             ("iter ",),
             rf"\biter {integer('step')}:(?= loss )",
-            (Field(LOSS, "loss"), Field(JOB_STEP.in_milliseconds, "time")),
+            (Field(printed.LOSS, "loss"), Field(printed.JOB_STEP.in_milliseconds, "time")),
         ),
     ),
     rates=("step_seconds",),
@@ -183,17 +175,16 @@ NANOGPT = Format(
     ),
 )
 
-_TRAIN_TIME = Field(ELAPSED.in_milliseconds, "train_time")
+_TRAIN_TIME = Field(printed.ELAPSED.in_milliseconds, "train_time")
 _MODDED_POSITION = rf"\bstep:{integer('step')}/\d+ "
 
-#: modded-nanogpt, and parameter-golf.
 MODDED_NANOGPT = Format(
     name="modded_nanogpt",
     title="modded-nanogpt",
     program="KellerJordan/modded-nanogpt, train_gpt*.py, and openai/parameter-golf, train_gpt.py",
     lines=(
-        Line(("train_loss:",), _MODDED_POSITION, (Field(LOSS, "train_loss"), _TRAIN_TIME)),
-        Line(("val_loss:",), _MODDED_POSITION, (Field(LOSS, "val_loss"), _TRAIN_TIME), training=False),
+        Line(("train_loss:",), _MODDED_POSITION, (Field(printed.LOSS, "train_loss"), _TRAIN_TIME)),
+        Line(("val_loss:",), _MODDED_POSITION, (Field(printed.LOSS, "val_loss"), _TRAIN_TIME), training=False),
         # Since 2025 without a loss.
         Line(("train_time:",), rf"{_MODDED_POSITION}(?=train_time:)", (_TRAIN_TIME,)),
     ),
@@ -209,7 +200,6 @@ MODDED_NANOGPT = Format(
 
 _LLM_C_TOKENS = PrintedMetric("smoothed_throughput", "tokens/s", MetricScope.JOB, has_thousands=True)
 
-#: llm.c: its console, and its main.log, which has no time.
 LLM_C = Format(
     name="llm_c",
     title="llm.c",
@@ -219,13 +209,13 @@ LLM_C = Format(
             (" tok/s",),
             rf"{LINE_START}step\s+{integer('step')}/\d+ \| (?:train )?loss ",
             (
-                Field(LOSS, "loss", r"\s+"),
-                Field(JOB_STEP.in_milliseconds, "| lr ", r"\s*\S+ \| "),
+                Field(printed.LOSS, "loss", r"\s+"),
+                Field(printed.JOB_STEP.in_milliseconds, "| lr ", r"\s*\S+ \| "),
                 Field(_LLM_C_TOKENS, " | ", r"(?=[\d.,]+ tok/s)"),
             ),
         ),
-        Line((" trl:",), rf"^s:{integer('step')} ", (Field(LOSS, "trl"),)),
-        Line((" tel:",), rf"^s:{integer('step')} ", (Field(LOSS, "tel"),), training=False),
+        Line((" trl:",), rf"^s:{integer('step')} ", (Field(printed.LOSS, "trl"),)),
+        Line((" tel:",), rf"^s:{integer('step')} ", (Field(printed.LOSS, "tel"),), training=False),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,

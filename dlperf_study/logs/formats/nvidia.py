@@ -3,33 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    JOB_TOTAL,
-    LOSS,
-    RANK_INTERVAL,
-    UNITLESS_RATE,
-    UNITLESS_TOTAL,
-    Fact,
-    Field,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import numeric_values, string_values
+from dlperf_study.logs.printed import integer, number
 
 #: Names of the whole job's rate in samples and of the loss, with our column for each.
 _DLLOGGER_NAMES = {
-    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
-    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
-    "throughput": UNITLESS_RATE.name,
-    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
+    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), printed.JOB_RATE.name),
+    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), printed.JOB_RATE.name),
+    "throughput": printed.UNITLESS_RATE.name,
+    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), printed.LOSS.name),
 }
-_TOTALS_BY_RATE = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
+_TOTALS_BY_RATE = {
+    printed.JOB_RATE.name: printed.JOB_TOTAL.name,
+    printed.UNITLESS_RATE.name: printed.UNITLESS_TOTAL.name,
+}
 #: Programs with numbers of these names count a single step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
 #: How the names of numbers of validation begin.
@@ -37,38 +26,44 @@ _OF_VALIDATION = ("val.", "val_", "eval")
 
 
 def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a LOG line; without a step it sums up an epoch or the whole run."""
+    """Return the numbers of a LOG line; no step means a summary."""
     if line["type"] != "LOG" or line["step"] == "PARAMETER":
         return None
     data = line["data"]
     epoch, step = _dllogger_position(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
-    values = {_DLLOGGER_NAMES.get(name, name): value for name, value in numeric_values(data).items()}
+    values = {}
+    for name, value in numeric_values(data).items():
+        values[_DLLOGGER_NAMES.get(name, name)] = value
     if step < 0:
         values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
     is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
     time_seconds = float(line.get("timestamp", "nan"))
-    return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation) if values else None
+    if values:
+        return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation)
+    return None
 
 
 def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:
-    """Return epoch and step of what dllogger calls a step: nothing, a number, ``[epoch, step]``, or named numbers."""
+    """Return epoch and step: nothing, a number, ``[epoch, step]``, or named numbers."""
     if isinstance(step, Mapping):
         return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
-    parts = step if isinstance(step, list | tuple) else [] if step == "" else [step]
-    if len(parts) == 1 and isinstance(step, list) and counts_epochs:
-        return int(parts[0]), -1
-    if len(parts) < 2:
-        return -1, int(parts[0]) if parts else -1
-    return int(parts[0]), int(parts[1])
+    if not isinstance(step, list | tuple):
+        return -1, -1 if step == "" else int(step)
+    if len(step) >= 2:
+        return int(step[0]), int(step[1])
+    if not step:
+        return -1, -1
+    if counts_epochs and isinstance(step, list):
+        return int(step[0]), -1
+    return -1, int(step[0])
 
 
 _DLLOGGER_LINE = JsonLine(
     ("DLLL ",),
     _dllogger_record,
     lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
-    (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS),
+    (printed.JOB_RATE, printed.JOB_TOTAL, printed.UNITLESS_RATE, printed.UNITLESS_TOTAL, printed.LOSS),
 )
-#: NVIDIA dllogger's JSON lines: names are those of the program, and so are units and scopes.
 DLLOGGER = Format(
     name="dllogger",
     title="NVIDIA dllogger",
@@ -87,13 +82,13 @@ DLLOGGER = Format(
 
 _SPACED = r"\s*:\s*"
 _NUMBERS = (
-    Field(LOSS, "train.loss", _SPACED),
-    Field(JOB_RATE, "imgs_per_sec", _SPACED),
-    Field(JOB_RATE, "throughput_train", _SPACED),
-    Field(JOB_RATE, " train.total_ips", _SPACED),
-    Field(JOB_RATE, " train.ips", _SPACED),
-    Field(JOB_RATE, " total_ips", _SPACED),
-    Field(LOSS, "total_loss", _SPACED),
+    Field(printed.LOSS, "train.loss", _SPACED),
+    Field(printed.JOB_RATE, "imgs_per_sec", _SPACED),
+    Field(printed.JOB_RATE, "throughput_train", _SPACED),
+    Field(printed.JOB_RATE, " train.total_ips", _SPACED),
+    Field(printed.JOB_RATE, " train.ips", _SPACED),
+    Field(printed.JOB_RATE, " total_ips", _SPACED),
+    Field(printed.LOSS, "total_loss", _SPACED),
 )
 #: The first letter is missing in some copies.
 _STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
@@ -102,15 +97,14 @@ _TUPLE = rf"\((?:{integer('epoch')}, )?{integer('step')},?\)"
 #: The mean of an epoch, and that of the run; some programs put nothing before the latter.
 _EPOCH = rf"Epoch: {integer('epoch')}\s++(?!Iteration)"
 _RUN = r"(?:Summary:|\(\))?\s"
-_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED), Field(JOB_RATE, " val.ips", _SPACED))
+_VALIDATION = (Field(printed.JOB_RATE, " val.total_ips", _SPACED), Field(printed.JOB_RATE, " val.ips", _SPACED))
 _SUMMARY = (
-    Field(JOB_TOTAL, " train.total_ips", _SPACED),
-    Field(JOB_TOTAL, " train.ips", _SPACED),
-    Field(JOB_TOTAL, "throughput_train", _SPACED),
+    Field(printed.JOB_TOTAL, " train.total_ips", _SPACED),
+    Field(printed.JOB_TOTAL, " train.ips", _SPACED),
+    Field(printed.JOB_TOTAL, "throughput_train", _SPACED),
 )
 _NEEDLES = ("imgs_per_sec", " throughput_train", " total_ips", "train.total_ips", "train.ips")
 
-#: NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line.
 NVIDIA_DLL = Format(
     name="nvidia_dll",
     title="NVIDIA DeepLearningExamples",
@@ -150,8 +144,8 @@ HUGECTR = Format(
             ("iters): ",),
             rf"(?:\[R(?:AN)?K{integer('rank')}\].*?)?Iter: {integer('step')} "
             rf"Time\({integer('count')} iters\): {number('step_seconds')}s\b",
-            (Field(LOSS, "Loss"),),
-            (RANK_INTERVAL,),
+            (Field(printed.LOSS, "Loss"),),
+            (printed.RANK_INTERVAL,),
         ),
     ),
     rates=("step_seconds",),

@@ -1,30 +1,15 @@
-"""PaddlePaddle's programs: image classification, BERT and VGG16 of 2017 to 2020, and its libraries of today."""
+"""Formats of PaddlePaddle's programs of 2017 to 2020 and its current libraries."""
 
-from dlperf_study.logs.format import (
-    JOB_STEP,
-    JOB_STEPS_RATE,
-    LOSS,
-    RANK_RATE,
-    RANK_READER,
-    RANK_STEP,
-    RANK_TOTAL,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
 #: Old versions print the first of these, newer ones the others.
 COSTS = (
-    Field(RANK_STEP, "elapse"),
-    Field(RANK_STEP, "batch_cost"),
-    Field(RANK_READER, "reader_cost"),
-    Field(RANK_RATE, "ips"),
+    Field(printed.RANK_STEP, "elapse"),
+    Field(printed.RANK_STEP, "batch_cost"),
+    Field(printed.RANK_READER, "reader_cost"),
+    Field(printed.RANK_RATE, "ips"),
 )
 #: The batch of training in a printed configuration of Paddle, which also states those of validation and inference.
 TRAIN_BATCH = (
@@ -35,7 +20,6 @@ TRAIN_BATCH = (
 
 _PASS_SECONDS = PrintedMetric("pass_seconds", "s", MetricScope.RANK)
 
-#: VGG16 on PaddlePaddle v2, the program before Fluid.
 PADDLE_VGG16_V2 = Format(
     name="paddle_vgg16_v2",
     title="PaddlePaddle v2 VGG16",
@@ -44,7 +28,7 @@ PADDLE_VGG16_V2 = Format(
         Line(
             (", Batch ",),
             rf"Pass {integer('epoch')}, Batch {integer('step')},",
-            (Field(LOSS, "Cost"), Field(RANK_STEP, "spent")),
+            (Field(printed.LOSS, "Cost"), Field(printed.RANK_STEP, "spent")),
         ),
         Line((" end, spent",), rf"Pass {integer('epoch')} end,", (Field(_PASS_SECONDS, "spent"),)),
     ),
@@ -56,7 +40,6 @@ PADDLE_VGG16_V2 = Format(
     synchronous=False,
 )
 
-#: VGG16 on PaddlePaddle Fluid 0.11 to 0.12, with parameter servers.
 PADDLE_VGG16_FLUID = Format(
     name="paddle_vgg16_fluid",
     title="PaddlePaddle Fluid VGG16",
@@ -65,12 +48,12 @@ PADDLE_VGG16_FLUID = Format(
         Line(
             ("Iters = ",),
             rf"Pass = {integer('epoch')}, Iters = {integer('step')}",
-            (Field(LOSS, "Loss"), Field(RANK_RATE, "Speed"), Field(RANK_STEP, "spent")),
+            (Field(printed.LOSS, "Loss"), Field(printed.RANK_RATE, "Speed"), Field(printed.RANK_STEP, "spent")),
         ),
         Line(
             ("Training performance",),
             rf"(?:Task:{integer('rank')} )?Pass = {integer('epoch')},",
-            (Field(RANK_TOTAL, "Training performance"),),
+            (Field(printed.RANK_TOTAL, "Training performance"),),
         ),
     ),
     rates=("throughput", "step_seconds", "overall_throughput"),
@@ -89,14 +72,13 @@ PADDLE_VGG16_FLUID = Format(
     synchronous=False,
 )
 
-#: The benchmark script of PaddlePaddle Fluid 0.12 to 1.0.
 PADDLE_FLUID_BENCHMARK = Format(
     name="paddle_fluid_benchmark",
     title="PaddlePaddle fluid_benchmark",
     program="PaddlePaddle/Paddle 0.12 to 1.0, benchmark/fluid/fluid_benchmark.py",
     lines=(
-        Line(("Iter: ",), rf"Pass: {integer('epoch')}, Iter: {integer('step')},", (Field(LOSS, "Loss"),)),
-        Line(("examples/se",), rf"{number('overall_throughput')} examples/se[cd]\b", captured=(RANK_TOTAL,)),
+        Line(("Iter: ",), rf"Pass: {integer('epoch')}, Iter: {integer('step')},", (Field(printed.LOSS, "Loss"),)),
+        Line(("examples/se",), rf"{number('overall_throughput')} examples/se[cd]\b", captured=(printed.RANK_TOTAL,)),
     ),
     rates=("overall_throughput",),
     merge=Merge.SUM,
@@ -116,8 +98,8 @@ PADDLE_FLUID_BENCHMARK = Format(
     carries_steps=True,
 )
 
-_RESNET50_NUMBERS = (Field(LOSS, "loss"), *COSTS)
-_OLD_RESNET50_NUMBERS = (Field(LOSS, "loss"), Field(RANK_STEP, "time"))
+_RESNET50_NUMBERS = (Field(printed.LOSS, "loss"), *COSTS)
+_OLD_RESNET50_NUMBERS = (Field(printed.LOSS, "loss"), Field(printed.RANK_STEP, "time"))
 
 #: PaddlePaddle 1.x image classification (ResNet50), in its four forms.
 #:
@@ -165,9 +147,8 @@ PADDLE_RESNET50 = Format(
 
 _BERT_SPEED = PrintedMetric("steps_per_second", "steps/s", MetricScope.JOB)
 _BERT_POSITION = rf"epoch: {integer('epoch')}, step: {integer('step')},"
-_BERT_NUMBERS = (Field(LOSS, " loss"), Field(_BERT_SPEED, "speed"))
+_BERT_NUMBERS = (Field(printed.LOSS, " loss"), Field(_BERT_SPEED, "speed"))
 
-#: PaddlePaddle 1.x BERT and ERNIE pretraining.
 PADDLE_BERT = Format(
     name="paddle_bert",
     title="PaddlePaddle 1.x BERT",
@@ -195,11 +176,10 @@ PADDLE_BERT = Format(
     dlperf_steps=(20, 120),
 )
 
-_CLAS_NUMBERS = (Field(LOSS, " loss"), *COSTS)
+_CLAS_NUMBERS = (Field(printed.LOSS, " loss"), *COSTS)
 #: The names its logger has had; PLSC prints the same line under a different name, and means the whole job.
 _CLAS_LOGGER = r"\b(?:ppcls|root)\b INFO: "
 
-#: PaddleClas, from its first static programs to 2.x.
 PADDLECLAS = Format(
     name="paddleclas",
     title="PaddleClas",
@@ -239,7 +219,7 @@ PADDLESEG = Format(
         Line(
             ("[TRAIN] epoch",),
             rf"\[TRAIN\] epoch[:=]\s*{integer('epoch')}, iter[:=]\s*{integer('step')}/\d+",
-            (Field(LOSS, " loss"), *COSTS),
+            (Field(printed.LOSS, " loss"), *COSTS),
         ),
     ),
     rates=("step_seconds", "throughput"),
@@ -257,12 +237,12 @@ PADDLEOCR = Format(
             ("batch_cost: ",),
             rf"epoch: \[{integer('epoch')}/\d+\], (?:iter|global_step): {integer('step')}, lr: ",
             (
-                Field(LOSS, " loss"),
-                Field(RANK_READER, "reader_cost"),
-                Field(RANK_READER, "avg_reader_cost"),
-                Field(RANK_STEP, "batch_cost"),
-                Field(RANK_STEP, "avg_batch_cost"),
-                Field(RANK_RATE, "ips"),
+                Field(printed.LOSS, " loss"),
+                Field(printed.RANK_READER, "reader_cost"),
+                Field(printed.RANK_READER, "avg_reader_cost"),
+                Field(printed.RANK_STEP, "batch_cost"),
+                Field(printed.RANK_STEP, "avg_batch_cost"),
+                Field(printed.RANK_RATE, "ips"),
             ),
         ),
     ),
@@ -275,7 +255,6 @@ PADDLEOCR = Format(
     ),
 )
 
-#: PaddleDetection, and PaddleX with it.
 PADDLEDETECTION = Format(
     name="paddledetection",
     title="PaddleDetection",
@@ -285,10 +264,10 @@ PADDLEDETECTION = Format(
             ("batch_cost: ",),
             rf"ppdet\.engine(?:\.callbacks)? INFO: Epoch: \[{integer('epoch')}\] \[\s*{integer('step')}/\d+\]",
             (
-                Field(LOSS, " loss"),
-                Field(JOB_STEP, "batch_cost"),
-                Field(RANK_READER, "data_cost"),
-                Field(RANK_RATE, "ips"),
+                Field(printed.LOSS, " loss"),
+                Field(printed.JOB_STEP, "batch_cost"),
+                Field(printed.RANK_READER, "data_cost"),
+                Field(printed.RANK_RATE, "ips"),
             ),
         ),
     ),
@@ -303,7 +282,6 @@ PADDLEDETECTION = Format(
 
 _INTERVAL_SAMPLES = PrintedMetric("interval_samples_per_second", "samples/s", MetricScope.JOB)
 
-#: PaddleNLP: its Trainer, and its older example scripts.
 PADDLENLP = Format(
     name="paddlenlp",
     title="PaddleNLP",
@@ -314,15 +292,15 @@ PADDLENLP = Format(
             rf"\bloss: {number('loss')}, .*?\bglobal_step: {integer('step')}, ",
             (
                 Field(_INTERVAL_SAMPLES, "interval_samples_per_second"),
-                Field(JOB_STEPS_RATE, "interval_steps_per_second"),
+                Field(printed.JOB_STEPS_RATE, "interval_steps_per_second"),
             ),
-            (LOSS,),
+            (printed.LOSS,),
         ),
         Line(
             ("global step ",),
             rf"global step {integer('step')}, epoch: \d+, .*?\bspeed: {number('step_seconds')} steps?/s",
-            (Field(LOSS, "loss"),),
-            (JOB_STEPS_RATE,),
+            (Field(printed.LOSS, "loss"),),
+            (printed.JOB_STEPS_RATE,),
         ),
     ),
     rates=("step_seconds",),

@@ -1,21 +1,10 @@
-"""PLSC, PaddlePaddle's classifier of very many classes, sharded over the devices: its three generations."""
+"""Formats of PLSC, PaddlePaddle's classifier with sharded classes, in three generations."""
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    LOSS,
-    RANK_READER,
-    RANK_STEP,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
 from dlperf_study.logs.formats.paddle import TRAIN_BATCH
+from dlperf_study.logs.printed import integer, number
 
-#: PLSC 0.1 to 1.x (2020): ArcFace with a sharded classifier.
 PLSC_2020 = Format(
     name="plsc_2020",
     title="PLSC 2020",
@@ -24,7 +13,7 @@ PLSC_2020 = Format(
         Line(
             (" batch:",),
             rf"Pass:{integer('epoch')} batch:{integer('step')}",
-            (Field(LOSS, "loss:"), Field(JOB_RATE, "qps:")),
+            (Field(printed.LOSS, "loss:"), Field(printed.JOB_RATE, "qps:")),
         ),
     ),
     rates=("throughput",),
@@ -39,7 +28,6 @@ PLSC_2020 = Format(
     dlperf_slices_lines=True,
 )
 
-#: PLSC 2.0 to 2.3 (2021 to 2022): ArcFace with a sharded classifier.
 PLSC_2_2 = Format(
     name="plsc_2_2",
     title="PLSC 2.2",
@@ -48,8 +36,8 @@ PLSC_2_2 = Format(
         Line(
             ("throughput",),
             rf"(?:\bloss {number('loss')},.*? )?epoch: {integer('epoch')}, step: {integer('step')},",
-            (Field(JOB_RATE, "throughput"),),
-            (LOSS,),
+            (Field(printed.JOB_RATE, "throughput"),),
+            (printed.LOSS,),
         ),
     ),
     rates=("throughput",),
@@ -73,11 +61,14 @@ PLSC_2_2 = Format(
     dlperf_steps=(50, 150),
 )
 
-_PLSC_2_4_NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field(JOB_RATE, "ips"))
+_PLSC_2_4_NUMBERS = (
+    Field(printed.LOSS, " loss"),
+    Field(printed.RANK_STEP, "batch_cost"),
+    Field(printed.JOB_RATE, "ips"),
+)
 #: Before or after the time of the step, depending on the version.
 _READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
 
-#: PLSC 2.4 (2023): face recognition and vision transformers.
 PLSC_2_4 = Format(
     name="plsc_2_4",
     title="PLSC 2.4",
@@ -87,13 +78,13 @@ PLSC_2_4 = Format(
             ("[Iter: ",),
             rf"plsc INFO: \[Train\]\[Epoch {integer('epoch')}/\d+\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
             _PLSC_2_4_NUMBERS,
-            (RANK_READER,),
+            (printed.RANK_READER,),
         ),
         Line(
             ("[Iter: ",),
             rf"plsc INFO: \[Eval\]\[Epoch {integer('epoch')}\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
             _PLSC_2_4_NUMBERS,
-            (RANK_READER,),
+            (printed.RANK_READER,),
             training=False,
         ),
     ),

@@ -1,26 +1,14 @@
 """Examples and reference scripts of PyTorch, and timm."""
 
-from dlperf_study.logs.format import (
-    LOSS,
-    RANK_READER,
-    RANK_STEP,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
-_IMAGENET_NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field(LOSS, "Loss"))
+_IMAGENET_NUMBERS = (Field(printed.RANK_STEP, "Time"), Field(printed.RANK_READER, "Data"), Field(printed.LOSS, "Loss"))
 
 #: In lines of other programs the time of the data comes first, and Time means that one.
 _TIME_FIRST = r"(?!(?:(?!\bTime\b).)*?\bData\b)"
 
-#: The ImageNet example of PyTorch.
 PYTORCH_IMAGENET = Format(
     name="pytorch_imagenet",
     title="PyTorch ImageNet example",
@@ -47,16 +35,15 @@ PYTORCH_IMAGENET = Format(
 _LAST_STEP = PrintedMetric("last_step_throughput", "samples/s", MetricScope.RANK)
 _TORCHVISION_NUMBERS = (
     Field(_LAST_STEP, "img/s"),
-    Field(LOSS, "loss"),
-    Field(RANK_STEP, "time"),
-    Field(RANK_READER, "data"),
+    Field(printed.LOSS, "loss"),
+    Field(printed.RANK_STEP, "time"),
+    Field(printed.RANK_READER, "data"),
 )
 _TORCHVISION_EPOCH = PrintedMetric("epoch_step_seconds", "s", MetricScope.RANK)
 #: How many steps ``time`` is the mean of.
 _WINDOW = 20
 _TORCHVISION_POSITION = rf"\s+\[\s*{integer('step')}/\d+\]\s+eta: "
 
-#: The reference scripts of torchvision, and programs with its MetricLogger.
 TORCHVISION_REFERENCES = Format(
     name="torchvision_references",
     title="torchvision references",
@@ -88,7 +75,6 @@ _TIMM_EPOCH = PrintedMetric("epoch_throughput", "samples/s", MetricScope.JOB, cu
 _TIMM_UPDATE = PrintedMetric("last_update_throughput", "samples/s", MetricScope.JOB)
 _TIMM_RATES = rf"{number('last_update_throughput')}/s\s+\(\s*[\d.]+s,\s*{number('epoch_throughput')}/s\)"
 
-#: timm's training script.
 TIMM = Format(
     name="timm",
     title="timm",
@@ -98,7 +84,7 @@ TIMM = Format(
             ("Train: ",),
             rf"Train: {integer('epoch')} \[\s*{integer('step')}/\d+[^\]]*\].*?Loss:\s+{number('loss')}.*?"
             rf"Time:\s+[\d.]+s,\s+{_TIMM_RATES}",
-            captured=(LOSS, _TIMM_UPDATE, _TIMM_EPOCH),
+            captured=(printed.LOSS, _TIMM_UPDATE, _TIMM_EPOCH),
         ),
     ),
     rates=("epoch_throughput",),

@@ -2,31 +2,19 @@
 
 from itertools import starmap
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    LINE_START,
-    LOSS,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number
 
 
 def _keras_bar(unit: str, factor: float) -> Line:
-    """Return the line of a progress bar with this unit of a step, of a bar of either style."""
+    """Return the line of a progress bar, by its unit of a step."""
     bar = r"(?:\[[=>.]+\]|[━╸╺ ]+|-)"
     head = rf"\b{integer('step')}/\d+ {bar}.*?\s{number('step_seconds')}{unit}/(?:step|batch)"
     step = PrintedMetric("step_seconds", "s", MetricScope.JOB, factor, cumulative=True, restarts_each_epoch=True)
-    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (step,))
+    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(printed.LOSS, " loss"),), (step,))
 
 
-#: The progress bar of Keras' fit.
 KERAS_FIT = Format(
     name="keras_fit",
     title="Keras",
@@ -49,7 +37,6 @@ KERAS_FIT = Format(
     carries_epochs=True,
 )
 
-#: The TimeHistory callback of TensorFlow 2's official models.
 TF2_TIMEHISTORY = Format(
     name="tf2_timehistory",
     title="TensorFlow 2 official models",
@@ -59,12 +46,12 @@ TF2_TIMEHISTORY = Format(
             ("TimeHistory: ",),
             rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second "
             rf"between steps \d+ and {integer('step')}(?!\S)",
-            captured=(JOB_RATE,),
+            captured=(printed.JOB_RATE,),
         ),
         Line(
             ("BenchmarkMetric: ",),
             rf"BenchmarkMetric: \{{.*?'(?:global step|num_batches)': ?{integer('step')}",
-            (Field(JOB_RATE, "'examples_per_second'"),),
+            (Field(printed.JOB_RATE, "'examples_per_second'"),),
         ),
     ),
     rates=("throughput",),
@@ -76,14 +63,13 @@ TF2_TIMEHISTORY = Format(
     dlperf_steps=(101, 601),
 )
 
-#: Tensorpack: one throughput an epoch.
 TENSORPACK = Format(
     name="tensorpack",
     title="Tensorpack",
     program="tensorpack/tensorpack, callbacks/summary.py (ThroughputTracker) and callbacks/base.py",
     lines=(
         Line(("(global_step ",), rf"Epoch {integer('epoch')} \(global_step {integer('step')}\) finished"),
-        Line(("Throughput (samples/sec)",), "Throughput", (Field(JOB_RATE, "(samples/sec)"),)),
+        Line(("Throughput (samples/sec)",), "Throughput", (Field(printed.JOB_RATE, "(samples/sec)"),)),
     ),
     rates=("throughput",),
     merge=Merge.ONE,

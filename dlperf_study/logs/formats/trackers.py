@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dlperf_study.logs import printed
 from dlperf_study.logs.event_files import EVENT_ROW
-from dlperf_study.logs.format import LOSS, Format, JsonLine, JsonRecord, Merge
+from dlperf_study.logs.format import Format, JsonLine, JsonRecord, Merge
 from dlperf_study.logs.mlflow_database import METRIC_ROW
 from dlperf_study.logs.scalar_rows import RATE_NAMES, RATES, tag_meaning
 from dlperf_study.logs.wandb_files import HISTORY_ROW
@@ -17,12 +18,12 @@ _TRAP = (
 
 
 def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str) -> Format:
-    """Return the format of a tracker; ``marker``: what is before its rows."""
+    """Return the format of a tracker; ``marker`` precedes its rows."""
     return Format(
         name=name,
         title=title,
         program=program,
-        lines=(JsonLine((marker,), _record, metrics=(*RATES, LOSS)),),
+        lines=(JsonLine((marker,), _record, metrics=(*RATES, printed.LOSS)),),
         rates=RATE_NAMES,
         merge=Merge.ONE,
         steps="what the program gives as its step",
@@ -32,16 +33,17 @@ def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str
 
 
 def _record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row whose tags are known; None if it has none."""
+    """Return the numbers of a row with known tags, or None."""
     values = {}
     for tag, value in row["values"].items():
         if metric_and_factor := tag_meaning(tag):
             metric, factor = metric_and_factor
             values[metric] = value * factor
-    return JsonRecord(values, step=row["step"], time_seconds=row["wall_time"]) if values else None
+    if values:
+        return JsonRecord(values, step=row["step"], time_seconds=row["wall_time"])
+    return None
 
 
-#: Event files of TensorBoard, whichever program wrote them.
 TENSORBOARD = _scalar_format(
     "tensorboard",
     "TensorBoard",
@@ -50,7 +52,6 @@ TENSORBOARD = _scalar_format(
     "a program that still writes, or was killed, may leave a record that is cut",
 )
 
-#: Runs that Weights & Biases kept offline, whichever program recorded them.
 WANDB = _scalar_format(
     "wandb",
     "Weights & Biases",
@@ -59,7 +60,6 @@ WANDB = _scalar_format(
     "where every rank calls wandb.init, each has a run of its own, which its name does not tell",
 )
 
-#: Runs in the database or the file store of MLflow, whichever program recorded them.
 MLFLOW = _scalar_format(
     "mlflow",
     "MLflow",

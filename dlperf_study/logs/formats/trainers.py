@@ -1,28 +1,13 @@
-"""Libraries that train for a program: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
+"""Formats of training libraries: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    JOB_TOKENS,
-    LINE_START,
-    LOSS,
-    Fact,
-    Field,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-    number_before_unit,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW
+from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number, number_before_unit
 
 _LIGHTNING_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True)
 _LIGHTNING_RATE = replace(_LIGHTNING_STEP, inverse=True)
@@ -32,13 +17,14 @@ _LIGHTNING_LOSSES = ("train_loss_step", "train_loss", "loss")
 
 
 def _lightning_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the loss of a row; a row without one is of validation, or of an epoch."""
+    """Return the loss of a training row."""
     epoch, step = int(row["epoch"]), int(row["step"])
     losses = [float(row[name]) for name in _LIGHTNING_LOSSES if name in row]
-    return JsonRecord({LOSS.name: losses[0]}, epoch, step) if losses else None
+    if losses:
+        return JsonRecord({printed.LOSS.name: losses[0]}, epoch, step)
+    return None
 
 
-#: PyTorch Lightning: its progress bar, and the metrics.csv of its CSVLogger.
 LIGHTNING = Format(
     name="lightning",
     title="PyTorch Lightning",
@@ -48,7 +34,7 @@ LIGHTNING = Format(
         Line(("it/s",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}it/s", captured=(_LIGHTNING_RATE,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!Epoch )|\?it/s"),
-        JsonLine((CSV_ROW,), _lightning_record, metrics=(LOSS,)),
+        JsonLine((CSV_ROW,), _lightning_record, metrics=(printed.LOSS,)),
     ),
     rates=("step_seconds",),
     merge=Merge.SLOWEST,
@@ -67,17 +53,16 @@ _QUOTED = r"'?"
 
 
 def _huggingface_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row of log_history; the last of a training that ended has its rate."""
+    """Return the numbers of a row of log_history."""
     if "train_samples_per_second" in row:
         return JsonRecord({_HUGGINGFACE_TOTAL.name: float(row["train_samples_per_second"])})
     if any(name.startswith("eval_") for name in row):
         return None
     if "learning_rate" not in row:
         raise ValueError(f"no row of log_history: {', '.join(row)}")
-    return JsonRecord({LOSS.name: float(row["loss"])}, step=int(row["step"]))
+    return JsonRecord({printed.LOSS.name: float(row["loss"])}, step=int(row["step"]))
 
 
-#: The Trainer of Hugging Face, and programs that use it, as axolotl: the console, and trainer_state.json.
 HUGGINGFACE_TRAINER = Format(
     name="huggingface_trainer",
     title="Hugging Face Trainer",
@@ -92,9 +77,9 @@ HUGGINGFACE_TRAINER = Format(
             ("{'loss': ",),
             rf"\{{'loss': {_QUOTED}{number('loss')}(?:.*?'train_tokens_per_second': {_QUOTED}"
             rf"{number('running_throughput')})?",
-            captured=(LOSS, _HUGGINGFACE_TOKENS),
+            captured=(printed.LOSS, _HUGGINGFACE_TOKENS),
         ),
-        JsonLine((JSON_ROW,), _huggingface_record, metrics=(_HUGGINGFACE_TOTAL, LOSS)),
+        JsonLine((JSON_ROW,), _huggingface_record, metrics=(_HUGGINGFACE_TOTAL, printed.LOSS)),
     ),
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
@@ -108,7 +93,6 @@ HUGGINGFACE_TRAINER = Format(
     no_rate_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
 )
 
-#: MosaicML Composer: a block of lines for each batch.
 COMPOSER = Format(
     name="composer",
     title="Composer",
@@ -118,14 +102,14 @@ COMPOSER = Format(
         Line(
             ("throughput/samples_per_sec: ",),
             rf"Train throughput/samples_per_sec: {number('throughput')}",
-            captured=(JOB_RATE,),
+            captured=(printed.JOB_RATE,),
         ),
         Line(
             ("throughput/tokens_per_sec: ",),
             rf"Train throughput/tokens_per_sec: {number('token_throughput')}",
-            captured=(JOB_TOKENS,),
+            captured=(printed.JOB_TOKENS,),
         ),
-        Line(("loss/train/total: ",), rf"Train loss/train/total: {number('loss')}", captured=(LOSS,)),
+        Line(("loss/train/total: ",), rf"Train loss/train/total: {number('loss')}", captured=(printed.LOSS,)),
     ),
     rates=("throughput", "token_throughput"),
     merge=Merge.ONE,
@@ -142,7 +126,6 @@ COMPOSER = Format(
 _DEEPSPEED_ITERATION = PrintedMetric("iteration_throughput", "samples/s", MetricScope.JOB)
 _DEEPSPEED_MEAN = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
-#: DeepSpeed's timer of throughput.
 DEEPSPEED = Format(
     name="deepspeed",
     title="DeepSpeed",
@@ -151,18 +134,18 @@ DEEPSPEED = Format(
         Line(
             ("RunningAvgSamplesPerSec=",),
             rf"epoch=\d+/micro_step=\d+/global_step={integer('step')}, ",
-            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_RATE, "CurrSamplesPerSec")),
         ),
         Line(
             ("RunningAvgSamplesPerSec=",),
             rf"(?<![=\w])\d+/{integer('step')}, ",
-            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_RATE, "CurrSamplesPerSec")),
         ),
         Line(
             (" iter time (s): ",),
             rf"\bsteps: {integer('step')} loss: {number('loss')} iter time \(s\): [\d.]+ ",
             (Field(_DEEPSPEED_ITERATION, "samples/sec"),),
-            (LOSS,),
+            (printed.LOSS,),
         ),
     ),
     rates=("iteration_throughput", "throughput", "running_throughput"),

@@ -4,39 +4,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dlperf_study.logs.format import (
-    ELAPSED_OF_EPOCHS,
-    JOB_STEP,
-    LINE_START,
-    LOSS,
-    RANK_READER,
-    Field,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number_before_unit,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Field, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW
+from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number_before_unit
 
 _DETECTRON2_MEAN = PrintedMetric("mean_step_seconds", "s", MetricScope.JOB, cumulative=True)
 
 
 def _detectron2_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of 20 iterations; a row of an evaluation has no loss."""
+    """Return the numbers of 20 iterations; evaluations have no loss."""
     if "total_loss" not in row:
         return None
-    values = {LOSS.name: float(row["total_loss"])}
+    values = {printed.LOSS.name: float(row["total_loss"])}
     if "time" in row:
-        values[JOB_STEP.name] = float(row["time"])
+        values[printed.JOB_STEP.name] = float(row["time"])
     return JsonRecord(values, step=int(row["iteration"]))
 
 
-#: Detectron2: its console, and its metrics.json.
 DETECTRON2 = Format(
     name="detectron2",
     title="Detectron2",
@@ -45,9 +30,9 @@ DETECTRON2 = Format(
         Line(
             ("  iter: ",),
             rf"eta: [^a-z]*(?:days?[^a-z]*)?\biter: {integer('step')}\b",
-            (Field(LOSS, "total_loss"), Field(_DETECTRON2_MEAN, " time", r":\s*")),
+            (Field(printed.LOSS, "total_loss"), Field(_DETECTRON2_MEAN, " time", r":\s*")),
         ),
-        JsonLine((JSON_ROW,), _detectron2_record, metrics=(LOSS, JOB_STEP)),
+        JsonLine((JSON_ROW,), _detectron2_record, metrics=(printed.LOSS, printed.JOB_STEP)),
     ),
     rates=("step_seconds", "mean_step_seconds"),
     merge=Merge.ONE,
@@ -60,16 +45,19 @@ DETECTRON2 = Format(
 
 
 def _mmengine_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row of scalars.json; a row of validation has no iteration."""
+    """Return the numbers of a scalars.json row; validation has no iteration."""
     if "iter" not in row:
         return None
-    values = {LOSS.name: float(row["loss"]), JOB_STEP.name: float(row["time"])}
+    values = {printed.LOSS.name: float(row["loss"]), printed.JOB_STEP.name: float(row["time"])}
     return JsonRecord(values, int(row.get("epoch", -1)), int(row["iter"]))
 
 
-_MMENGINE_NUMBERS = (Field(JOB_STEP, " time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*"))
+_MMENGINE_NUMBERS = (
+    Field(printed.JOB_STEP, " time", r":\s*"),
+    Field(printed.RANK_READER, "data_time"),
+    Field(printed.LOSS, " loss", r":\s*"),
+)
 
-#: MMEngine and the OpenMMLab programs that use it, and MMCV before it.
 MMENGINE = Format(
     name="mmengine",
     title="MMEngine",
@@ -84,10 +72,14 @@ MMENGINE = Format(
         Line(
             ("INFO - Epoch [",),
             rf"INFO - Epoch \[{integer('epoch')}\]\[{integer('step')}/\d+\]\s+lr: [^,]*, (?:eta: .*?, )?(?=time: )",
-            (Field(JOB_STEP, "time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*")),
+            (
+                Field(printed.JOB_STEP, "time", r":\s*"),
+                Field(printed.RANK_READER, "data_time"),
+                Field(printed.LOSS, " loss", r":\s*"),
+            ),
         ),
         Line(("INFO - Iter [",), rf"INFO - Iter \[{integer('step')}/\d+\]", _MMENGINE_NUMBERS),
-        JsonLine((JSON_ROW,), _mmengine_record, metrics=(LOSS, JOB_STEP)),
+        JsonLine((JSON_ROW,), _mmengine_record, metrics=(printed.LOSS, printed.JOB_STEP)),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,
@@ -110,15 +102,14 @@ _LOSS_COLUMNS = ("train/box_loss", "train/loss", "train/cls_loss")
 def _ultralytics_record(row: Mapping[str, Any]) -> JsonRecord | None:
     """Return the numbers of an epoch."""
     losses = [float(row[name]) for name in _LOSS_COLUMNS if name in row]
-    values = {LOSS.name: losses[0]} if losses else {}
     if not losses:
         raise ValueError("no column of a loss")
+    values = {printed.LOSS.name: losses[0]}
     if "time" in row:
-        values[ELAPSED_OF_EPOCHS.name] = float(row["time"])
+        values[printed.ELAPSED_OF_EPOCHS.name] = float(row["time"])
     return JsonRecord(values, step=int(row["epoch"]))
 
 
-#: Ultralytics YOLO: its progress bar, and results.csv.
 ULTRALYTICS = Format(
     name="ultralytics",
     title="Ultralytics",
@@ -128,7 +119,7 @@ ULTRALYTICS = Format(
         Line(("it/s",), rf"{_BAR_POSITION}{_BAR_NUMBER}it/s", captured=(_BAR_RATE,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!\d+/\d+\s)|\?it/s"),
-        JsonLine((CSV_ROW,), _ultralytics_record, metrics=(ELAPSED_OF_EPOCHS, LOSS)),
+        JsonLine((CSV_ROW,), _ultralytics_record, metrics=(printed.ELAPSED_OF_EPOCHS, printed.LOSS)),
     ),
     rates=("step_seconds", "epoch_seconds"),
     merge=Merge.ONE,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.report import context
 from dlperf_study.report.figures import drawings, step_drawing
 from dlperf_study.report.figures.factor_figure import factors as factors
@@ -63,7 +63,7 @@ def overview(dataset: Dataset) -> Iterator[Figure]:
 
 def _open_dots(dataset: Dataset) -> str:
     """Return what open dots are; empty without any."""
-    has_open_dots = len(counted_of(dataset.runs)) < len(dataset.completed_runs)
+    has_open_dots = len(select_counted(dataset.runs)) < len(dataset.completed_runs)
     return " Open dots: runs with background load, in no mean." if has_open_dots else ""
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.report.figures.style import COMPUTATION, EXPOSED, INK, INPUT, SOFT, Width, colour, wrapped
 from dlperf_study.report.formatting import Unit, unit_of
 
@@ -129,7 +129,7 @@ def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
     The dots of runs with background load that no mean includes are open.
     """
     rate, runs = dataset.rate, at_same_height(dataset.completed_runs, rows)
-    is_counted = runs.index.isin(counted_of(dataset.runs).index)
+    is_counted = runs.index.isin(select_counted(dataset.runs).index)
     coloured = rows.assign(colour=rows["position"].map(colour))
     bounded_rows = coloured.dropna(subset=[f"{rate}_low", f"{rate}_high"])
     ends = (bounded_rows[f"{rate}_low"], bounded_rows[f"{rate}_high"])

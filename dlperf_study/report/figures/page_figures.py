@@ -15,7 +15,7 @@ from dlperf_study.core.arrays import Floats
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.charts import CategoryRows
@@ -47,7 +47,7 @@ _NO_TIMES = "No two runs of one configuration have a time at which they began."
 
 def drift(dataset: Dataset) -> Iterator[Figure]:
     """Yield how much faster or slower than its configuration each run was, by the time at which it began."""
-    counted = counted_of(dataset.runs)
+    counted = select_counted(dataset.runs)
     runs, effects = relative_rates(counted, dataset.rate), round_effects(counted, dataset.rate)
     draw = partial(_draw_drift, dataset, runs, effects) if len(runs) else None
     on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS

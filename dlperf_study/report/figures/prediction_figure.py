@@ -14,7 +14,7 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.prediction.curves import Curve
 from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
-from dlperf_study.prediction.prediction import Prediction, predictions_of
+from dlperf_study.prediction.prediction import Prediction, select_predictions
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
@@ -39,7 +39,7 @@ _CASES = " Diamond: the largest size as the smaller ones predict it."
 def prediction(dataset: Dataset) -> Iterator[Figure]:
     """Yield the figure of what a study predicts; of many series the first ones are shown."""
     results = study_predictions(dataset)
-    drawn = list(predictions_of(results))
+    drawn = list(select_predictions(results))
     draw = partial(_draw, dataset, drawn[:MOST_SERIES]) if drawn else None
     explanation = f"{_POINTS} {_LINE} {_IDEAL}{_CASES if own_cases(dataset) else ''}"
     omission = f" The first {MOST_SERIES} of {len(drawn)} series are shown." if len(drawn) > MOST_SERIES else ""

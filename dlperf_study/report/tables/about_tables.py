@@ -6,7 +6,7 @@ from pandas.api.types import is_numeric_dtype
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.parameters import settings_of
+from dlperf_study.metrics.parameters import list_settings
 from dlperf_study.report import context, formatting
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -59,7 +59,7 @@ def about(dataset: Dataset) -> Table:
         for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
             if levels := formatting.distinct_levels(dataset.runs[name]):
                 facts[column_named(name).label] = formatting.listed(map(str, levels))
-        fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + settings_of(rows)
+        fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + list_settings(rows)
         measurement = PROGRAM_MEASUREMENT
     for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repeats", *measurement)):
         if rows[name].notna().any():

@@ -14,7 +14,7 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import StudyPaths, is_building_report
 from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.metrics.columns import COLUMNS, pages_of
+from dlperf_study.metrics.columns import COLUMNS, list_pages
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
 from dlperf_study.report import context
 from dlperf_study.report.formatting import MOST_NAMED, display_name, html_text, listed
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]
 
 def belongs(subject: str, topic: str) -> bool:
     """Return whether diagnostics about a subject are shown on the page of a topic; every subject has a page."""
-    return topic in (RATE_PAGES if is_file(subject) else pages_of(subject))
+    return topic in (RATE_PAGES if is_file(subject) else list_pages(subject))
 
 
 def is_file(subject: str) -> bool:
@@ -83,7 +83,7 @@ def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
     The identity of what is about the study is empty.
     """
     rows = dataset.diagnostics.fillna({"identity": ""})
-    if topic not in {*RATE_PAGES, *chain.from_iterable(map(pages_of, COLUMNS))}:
+    if topic not in {*RATE_PAGES, *chain.from_iterable(map(list_pages, COLUMNS))}:
         return rows
     return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.prediction.intervals import COVERAGE
-from dlperf_study.prediction.narrowing import half_width_of, narrowings
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, predictions_of
+from dlperf_study.prediction.narrowing import compute_half_width, narrowings
+from dlperf_study.prediction.prediction import PredictedSize, Prediction, select_predictions
 from dlperf_study.report.formatting import listed
 from dlperf_study.report.predictions import study_predictions
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -22,9 +22,9 @@ _CAPTION = (
 def further_measurements(dataset: Dataset) -> Table:
     """Return for each predicted size of a study what measuring more would make of its interval, the best first."""
     rows, groups = [], []
-    for prediction in predictions_of(study_predictions(dataset)):
+    for prediction in select_predictions(study_predictions(dataset)):
         for size in prediction.sizes:
-            now = half_width_of(prediction.curve, size.units)
+            now = compute_half_width(prediction.curve, size.units)
             for result in narrowings(prediction, size):
                 half_widths = (Cell(_percent(now)), Cell(_percent(result.half_width)))
                 rows.append((Cell(_name(prediction, size)), Cell(result.measurement), *half_widths))
@@ -46,7 +46,7 @@ def narrowing_lines(prediction: Prediction) -> Iterator[str]:
         results = narrowings(prediction, size)
         if not results:
             continue
-        now, name = half_width_of(prediction.curve, size.units), _name(prediction, size)
+        now, name = compute_half_width(prediction.curve, size.units), _name(prediction, size)
         options = listed(f"{result.measurement} (+{_percent(result.half_width)} %)" for result in results)
         if now is None:
             yield f"to give {name} an interval of {_SHARE}, measure {options}"

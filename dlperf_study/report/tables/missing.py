@@ -13,7 +13,7 @@ from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, excess
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run
 from dlperf_study.metrics.no_interval import NoInterval
-from dlperf_study.metrics.outcome import completed_of, counted_of
+from dlperf_study.metrics.outcome import select_completed, select_counted
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.say import say_one
 from dlperf_study.study.grid import Denominator
@@ -35,7 +35,7 @@ class _Gap:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """Its completed runs."""
-        return completed_of(self._dataset.runs_of(self.row.identity))
+        return select_completed(self._dataset.runs_of(self.row.identity))
 
     def has(self, name: str) -> bool:
         """Return whether it has a value of another metric."""
@@ -133,13 +133,13 @@ def _few_runs(row: Any) -> str:
 @kept_with_dataset
 def _measurements(dataset: Dataset) -> Measurements:
     """Return the means over runs that the table of configurations has."""
-    return Measurements(completed_of(dataset.runs), counted_of(dataset.runs), dataset.looks)
+    return Measurements(select_completed(dataset.runs), select_counted(dataset.runs), dataset.looks)
 
 
 @kept_with_dataset
 def _step_parts(dataset: Dataset) -> StepParts:
     """Return the comparisons of parts of steps that the table of configurations has."""
-    return StepParts(dataset.plan, counted_of(dataset.runs), (), dataset.looks)
+    return StepParts(dataset.plan, select_counted(dataset.runs), (), dataset.looks)
 
 
 def _difference_obstacle(dataset: Dataset, row: Any, needs_verdict: bool) -> str:

@@ -11,7 +11,7 @@ from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.network import NETWORK_COLUMNS
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context
@@ -193,7 +193,7 @@ def stability(dataset: Dataset) -> Table:
 
 def rounds(dataset: Dataset) -> Table:
     """Return how much faster or slower each round was than the mean of all: whether the machine drifted."""
-    effects = round_effects(counted_of(dataset.runs), dataset.rate)
+    effects = round_effects(select_counted(dataset.runs), dataset.rate)
     rows = []
     for effect in effects:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"

@@ -10,7 +10,7 @@ from dlperf_study.metrics.statistics import bounded
 from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.intervals import COVERAGE, Case, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of, refused_curves
+from dlperf_study.prediction.prediction import Prediction, Refusal, refused_curves, select_predictions
 from dlperf_study.report.formatting import MINUS, format_bounded, integer, listed
 from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
@@ -86,14 +86,14 @@ def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
 def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     """Return the predicted sizes of all curves that can be predicted, a group for each."""
     rows, groups = [], []
-    for prediction in predictions_of(results):
+    for prediction in select_predictions(results):
         for size in prediction.sizes:
             name, devices = Cell(counted(size.units, prediction.curve.unit)), Cell(integer(size.devices))
             rate = Cell.of(bounded(size.rate, size.rate_interval), size.reason)
             efficiency = Cell.of(bounded(size.efficiency, size.efficiency_interval), size.reason)
             rows.append((name, devices, rate, efficiency))
             groups.append(prediction.curve.title)
-    rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in predictions_of(results)}))
+    rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in select_predictions(results)}))
     headings = (
         Heading("Size"),
         Heading("Devices", numeric=True),
@@ -108,14 +108,14 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
 def describe(results: Sequence[Prediction | Refusal]) -> str:
     """Return predictions and refusals as text for the command line; series that one reason refuses are listed once."""
     parts = []
-    for prediction in predictions_of(results):
+    for prediction in select_predictions(results):
         title = f"{prediction.curve.title}: {_measured(prediction.curve)}"
         lines = [title, as_text(prediction_table([prediction])), *_reasons(prediction), *narrowing_lines(prediction)]
         parts.append("\n".join(lines))
     for reason, curves in refused_curves(results).items():
         series = (f"  {curve.title}, {_measured(curve)}" for curve in curves)
         parts.append("\n".join([f"not predicted: {reason}", *series]))
-    if any(predictions_of(results)):
+    if any(select_predictions(results)):
         parts.append(f"{METHOD}\n{INTERVALS}")
     return "\n\n".join(parts)
 
@@ -146,7 +146,7 @@ def _plural(unit: Unit, units: Sequence[int]) -> str:
 
 def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
     """Yield what efficiencies are relative to, the largest size with an interval, and what intervals leave out."""
-    for prediction in predictions_of(results):
+    for prediction in select_predictions(results):
         curve = prediction.curve
         name = "" if len(results) == 1 else f"{curve.title}: "
         reach = "No larger size has an interval."

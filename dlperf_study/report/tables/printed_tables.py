@@ -71,7 +71,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
         caption = f"{page_caption} {context.conditions(ours)} {context.repetition(ours)}"
     else:
         caption = f"{page_caption} {' '.join(say(differences(list(results['match'])), TERMINAL))}"
-    name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
+    name, title = f"printed-{source}-{table}".replace("_", "-"), published.full_title(source, table)
     headings = (Heading(origin.tables[table].rows), *(Heading(label, numeric=True) for label in grid.columns))
     return Table(name, title, caption.strip(), headings, tuple(rows), page_caption=page_caption)
 
@@ -142,7 +142,7 @@ def changes(dataset: Dataset) -> tuple[Change, ...]:
     for first, last in _pairs(points[points["ours"].notna()]):
         if between := _differing_factors(first, last):
             ratio = log_ratio(dataset.throughputs[last.ours], dataset.throughputs[first.ours])
-            title = published.title_of(last.source, last.table)
+            title = published.full_title(last.source, last.table)
             all_changes.append(Change(title, last.program, between, published_ratio(first, last), ratio))
     return tuple(all_changes)
 
@@ -203,4 +203,4 @@ def published_ratio(first: Any, last: Any) -> Estimate:
     ratio = last.value / first.value
     if last.baseline != first.cell or is_missing(last.speedup_low):
         return Estimate(math.log(ratio))
-    return Estimate.of_printed(ratio, last.speedup_low, last.speedup_high)
+    return Estimate.from_printed(ratio, last.speedup_low, last.speedup_high)

@@ -10,7 +10,7 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.published import STAGES, Stage, of_same_network, stage_obstacle, stage_rows
+from dlperf_study.metrics.published import STAGES, Stage, select_same_network, stage_obstacle, stage_rows
 from dlperf_study.report import context, formatting
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import display_name, listed
@@ -117,7 +117,7 @@ def stages(dataset: Dataset) -> Table:
         of_table = [_printed_stages(task) for task in tasks.itertuples()]
         of_table += _our_stages(dataset, tasks.iloc[0])
         rows += of_table
-        groups += [published.title_of(source, name)] * len(of_table)
+        groups += [published.full_title(source, name)] * len(of_table)
     headings = [Heading("Whose"), Heading(COLUMNS["world_size"].label, numeric=True)]
     headings += [Heading(stage.label, "s", numeric=True, interval=bool(stage.column)) for stage in STAGES]
     notes = (_HOW_STAGES, *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
@@ -142,7 +142,7 @@ def _our_stages(dataset: Dataset, task: Any) -> list[tuple[Cell, ...]]:
     """Return the rows of our configurations, each for a task of as many samples as the published one."""
     labels = configuration_labels(dataset)
     rows = []
-    for row in of_same_network(task, dataset.configurations).itertuples():
+    for row in select_same_network(task, dataset.configurations).itertuples():
         steps = task.samples_per_task / row.batch_per_device
         stage_cells = [stage_cell(dataset, row, stage, steps) for stage in STAGES]
         rows.append((Cell(f"Ours: {labels[row.identity]}"), Cell(str(row.world_size)), *stage_cells))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dlperf_study.audit.published.points import Published, exchange_points
 from dlperf_study.audit.published.same_question import Difference, Match, SameQuestion
-from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, value_of
+from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, parse_value
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
@@ -174,7 +174,7 @@ def _table(
     notes: tuple[str, ...],
 ) -> Table:
     """Return the matched points, grouped by published table."""
-    groups = ((published.title_of(row.source, row.table), (row,)) for row in rows.itertuples())
+    groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
     empty = "Its sources print no such number." if published.sources else NO_SOURCES
     return grouped_table(name, title, caption, columns, groups, notes, empty, _COMPARED)
 
@@ -190,7 +190,7 @@ def _published_throughput() -> TableColumn:
     heading = Heading("Published throughput", COLUMNS["throughput"].unit, numeric=True, interval=True)
 
     def cell(row: Any) -> Cell:
-        if row.value != value_of(row.printed):
+        if row.value != parse_value(row.printed):
             return Cell(format_column(row, "throughput")[0], footnote=f"printed as {row.printed} {TOKENS_PER_DEVICE}")
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])

@@ -110,7 +110,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
     if passed is None:
         return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "", command)
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
-    skipped = passed.names_of(Status.SKIPPED)
+    skipped = passed.list_names(Status.SKIPPED)
     parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["quick mode"] if passed.quick else [])]
     measuring = "this" if codes == {passed.code} else "other"
     analysing = "this" if passed.analysis_code == analysis_code() else "other"

@@ -9,7 +9,7 @@ from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
-from dlperf_study.metrics.comparison import rounds_of
+from dlperf_study.metrics.comparison import assign_rounds
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, PrintedWaterfall, printed_waterfalls
 from dlperf_study.metrics.statistics import Bounded, Estimate, Interval
@@ -68,8 +68,8 @@ class Waterfalls:
 def waterfalls(dataset: Dataset) -> Waterfalls:
     """Return the breakdowns, and why those that contradict the throughput are not shown."""
     runs = dataset.counted_runs
-    rounds = rounds_of(runs, dataset.plan)
-    samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
+    rounds = assign_rounds(runs, dataset.plan)
+    samples = StepSamples.from_runs(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
     rows, by_throughput = dataset.configuration_rows, _steps_by_throughput(dataset)
     shown, hidden = {}, {}
     for identity in dataset.configurations["identity"]:
@@ -295,7 +295,7 @@ def printed_causes(dataset: Dataset) -> Table:
         wait = Cell(plain(steps.wait)) if steps.wait else Cell.missing(_NO_WAIT)
         task = (Cell(plain(steps.measured)), Cell(plain(steps.communication)), wait)
         rows.append((Cell(str(steps.world_size)), Cell(plain(steps.ideal)), *cells, *task))
-    groups = tuple(published.title_of(steps.source, steps.table) for steps in printed)
+    groups = tuple(published.full_title(steps.source, steps.table) for steps in printed)
     empty = _NOTHING_PRINTED if published.sources else context.NO_SOURCES
     return Table(
         "printed-causes", PRINTED_TITLE, _PRINTED_CAPTION, headings, tuple(rows), _PRINTED_NOTES, empty, groups

@@ -12,7 +12,7 @@ from dlperf_study.audit.published.source import (
     TableSection,
 )
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.metrics.columns import TableName, columns_of
+from dlperf_study.metrics.columns import TableName, list_columns
 from dlperf_study.study.configuration import FIELD_NAMES
 from tests.audit.test_published import SEEDS
 
@@ -30,7 +30,7 @@ def cell(cells, key):
 
 def test_the_frame_has_the_columns_and_types_of_the_registry(cells):
     assert {name: str(dtype) for name, dtype in cells.dtypes.items()} == {
-        column.name: str(column.dtype_in(TableName.PUBLISHED)) for column in columns_of(TableName.PUBLISHED)
+        column.name: str(column.dtype_in(TableName.PUBLISHED)) for column in list_columns(TableName.PUBLISHED)
     }
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from dlperf_study.audit.published import load
-from dlperf_study.audit.published.source import PublishedSource, read_lines, resolution_of, value_of
+from dlperf_study.audit.published.source import PublishedSource, parse_resolution, parse_value, read_lines
 from dlperf_study.core.errors import PublishedError, StudyFileError
 from dlperf_study.study.validation import validate
 
@@ -104,8 +104,8 @@ def test_an_error_in_the_metadata_of_a_source_is_reported(changes, snapshot):
 def test_a_dash_is_no_number_and_an_unknown_source_is_answered_with_the_ones_there_are():
     with pytest.raises(PublishedError, match="tensorpack_multigpu"):
         load(["tensorpack"])
-    assert math.isnan(value_of("-"))
-    assert math.isnan(resolution_of("-"))
+    assert math.isnan(parse_value("-"))
+    assert math.isnan(parse_resolution("-"))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_a_dash_is_no_number_and_an_unknown_source_is_answered_with_the_ones_the
     ],
 )
 def test_a_printed_number_has_a_value_and_a_last_digit(printed, unit, value, resolution):
-    assert value_of(printed, unit) == pytest.approx(value)
-    assert resolution_of(printed, unit) == pytest.approx(resolution)
+    assert parse_value(printed, unit) == pytest.approx(value)
+    assert parse_resolution(printed, unit) == pytest.approx(resolution)
 
 
 @pytest.mark.parametrize("printed", ["", "about 3", "1,024", "3.", "-5", "10:", "10 : 0", "1e3", "nan"])
 def test_anything_else_is_refused(printed):
     with pytest.raises(PublishedError, match="neither a number"):
-        value_of(printed)
+        parse_value(printed)

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from dlperf_study.api.explorer import printed_rows, rows_of
 from dlperf_study.api.plot import known_metrics, varying_columns
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.result_frames import results_of_dataset
+from dlperf_study.audit.result_frames import read_dataset_results
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import compare_measurements
@@ -131,6 +131,6 @@ def test_sentences_and_the_audit_know_tokens(token_logs, ingested):
     dataset = ingested()
     [sentence, *_] = page_findings(dataset, "scaling").sentences
     assert re.search(r"speedup 3\.60\d+ ", sentence)
-    checked = {each.name: each for each in audit(results_of_dataset(dataset))}
+    checked = {each.name: each for each in audit(read_dataset_results(dataset))}
     assert checked["ratios"].examined == 4
     assert [each.diagnostics for each in checked.values() if each.diagnostics] == []

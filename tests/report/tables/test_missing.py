@@ -176,10 +176,10 @@ def test_ranks_that_wait_inside_their_computation_have_no_jitter(paths):
 @pytest.mark.parametrize(
     ("estimate", "reason"),
     [
-        (Estimate.of([1.0, 2.0]), NoInterval.FEW_VALUES),
-        (Estimate.of([1.0, 1.0, 1.0]), NoInterval.EQUAL_VALUES),
-        (Estimate.of([1.0, 1.1, 1.2]), None),
-        (Estimate.of([1.0, 1.1, 1.2]).minus(Estimate.of([1.0])), NoInterval.FEW_VALUES),
+        (Estimate.from_values([1.0, 2.0]), NoInterval.FEW_VALUES),
+        (Estimate.from_values([1.0, 1.0, 1.0]), NoInterval.EQUAL_VALUES),
+        (Estimate.from_values([1.0, 1.1, 1.2]), None),
+        (Estimate.from_values([1.0, 1.1, 1.2]).minus(Estimate.from_values([1.0])), NoInterval.FEW_VALUES),
         (Sample(np.ones(3), np.arange(3.0)).minus(Sample(np.ones(3), np.arange(1.0, 4.0))), NoInterval.FEW_ROUNDS),
     ],
 )
