@@ -1,11 +1,12 @@
 """Where parts are: in this package, in folders ``parts/<room>/`` of the user, and in installed packages.
 
-A part of the user is imported as a module of the room's package, so that it imports what its room shares by the same
-names as the parts of the room do. Installed packages name their parts as entry points of the group
-``dlperf_study.<room>``. Standard library only.
+A part is a file, or a key of ``sizes.yaml``. A part of the user is imported as a module of the room's package, so that
+it imports what its room shares by the same names as the parts of the room do. Installed packages name their parts as
+entry points of the group ``dlperf_study.<room>``. Standard library only.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.errors import DlperfStudyError, StudyFileError
 from dlperf_study.core.resources import folders_of, workspace
 from dlperf_study.core.wording import unknown_name
 
@@ -28,6 +29,10 @@ Value = TypeVar("Value")
 #: The folders with parts of the user, as ``PATH`` has them; a driver sets it for every process of a run.
 PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
 PARTS = "parts"
+#: The file of a folder with parts that are values alone.
+SIZES = "sizes.yaml"
+_SIZE_NAME, _SIZE_VALUE = re.compile(r"(?P<name>\w+): *"), re.compile(r" +(?P<key>\w+): +(?P<value>\S.*?) *")
+_WORDS = {"true": True, "false": False}
 #: The folders of the user's parts in which Python looks for modules of a package, by that package.
 _SEARCHED: dict[str, tuple[Path, ...]] = {}
 #: The folders of the user's parts within a block in which none is added; None outside of one.
@@ -38,11 +43,15 @@ ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metri
 
 @dataclass(frozen=True)
 class PartLocation:
-    """Where one part is: the name of its module, its file or entry point for messages, and who provides it."""
+    """Where one part is: the name of its module, its file or entry point for messages, and who provides it.
+
+    ``sizes_folder``: of a part that is a key of ``sizes.yaml``, and no module.
+    """
 
     module: str
     source: str
     is_built_in: bool
+    sizes_folder: Path | None = None
 
 
 def parts_folders() -> tuple[Path, ...]:
@@ -142,14 +151,54 @@ def _all_locations(package: str, folders: tuple[Path, ...]) -> tuple[tuple[str, 
     parts = []
     for name in _names_in(_package_folder(package)):
         parts.append((name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)))
+    parts += _sizes_in(_package_folder(package), package, is_built_in=True)
     if room := room_of(package):
         for folder in folders:
             for name in _names_in(folder / room):
                 source = str(folder / room / f"{name}.py")
                 parts.append((name, PartLocation(f"{package}.{name}", source, is_built_in=False)))
+            parts += _sizes_in(folder / room, package, is_built_in=False)
         for point in entry_points(group=f"dlperf_study.{room}"):
             parts.append((point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)))
     return tuple(parts)
+
+
+def _sizes_in(folder: Path, package: str, is_built_in: bool) -> Iterator[tuple[str, PartLocation]]:
+    for name in read_sizes(folder):
+        source = f"{name} in {folder / SIZES}"
+        yield name, PartLocation(f"{package}.{name}", source, is_built_in, sizes_folder=folder)
+
+
+def read_sizes(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the values of each size in a folder by name; nothing without ``sizes.yaml``.
+
+    It is read without PyYAML, which a training image may lack. It is YAML of two levels: names, and indented below each
+    its keys with a number, a boolean or a text.
+    """
+    file, parts = folder / SIZES, dict[str, dict[str, Any]]()
+    if not file.is_file():
+        return parts
+    name = ""
+    for line_number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if match := _SIZE_NAME.fullmatch(line):
+            name = match["name"]
+            parts[name] = {}
+        elif name and (match := _SIZE_VALUE.fullmatch(line)):
+            parts[name][match["key"]] = _size_value(match["value"])
+        else:
+            raise StudyFileError(f"{file}:{line_number}: neither a name nor an indented `key: value`: {line!r}")
+    return parts
+
+
+def _size_value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return _WORDS.get(text, text.strip('"'))
 
 
 def room_of(package: str) -> str:

@@ -87,6 +87,15 @@ def test_code_that_measures_otherwise_than_an_earlier_version_has_another_name(t
     assert name_of_code(model="vgg16") != EARLIER
 
 
+def test_a_changed_size_of_a_transformer_is_measured_again(tmp_path, monkeypatch):
+    package = checkout(tmp_path, {})
+    file = package / "training/models/sizes.yaml"
+    file.write_text(file.read_text().replace("hidden: 1536", "hidden: 1537", 1))
+    monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", package)
+    assert name_of_code(model="gpt2") == EARLIER
+    assert name_of_code(model="gpt_h1536_l16") != EARLIER
+
+
 def test_runs_of_the_golden_study_do_not_count_because_their_records_have_no_parts(tmp_path, monkeypatch):
     with tarfile.open(EVIDENCE) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -44,7 +44,7 @@ def flops_again(sizes: Sizes, tokens: int) -> float:
     return recomputed_flops(sizes, 2, tokens, repeats_last=True)
 
 
-def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
     def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:

@@ -17,8 +17,6 @@ from dlperf_study.training.models._sequences import (
 
 #: The matrices of a gated feed-forward network.
 MATRICES = 3
-#: The base of the rotated positions of Llama 3; that of Llama 2 is 10,000.
-THETA_3 = 500_000.0
 
 
 def parameters(sizes: Sizes) -> int:
@@ -38,7 +36,7 @@ def flops_again(sizes: Sizes, tokens: int) -> float:
     return recomputed_flops(sizes, MATRICES, tokens, repeats_last=False)
 
 
-def llama(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
     def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
