@@ -202,13 +202,15 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
 
 def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
     """Return what the record of a run says of its cluster, without how to reach it, the checkout, program and model."""
-    variables = passed_variables()
+    variables, command, names, flops = passed_variables(), None, list(cluster.pass_environment), None
+    if configuration and configuration.own_program:
+        command = CommandRun.of(configuration)
+        names += command.program.pass_environment
+    elif configuration:
+        variables = passed_variables(configuration.framework)
+        flops = models.load(configuration.model).flops(configuration)
     cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
-    command = CommandRun.of(configuration) if configuration and configuration.own_program else None
-    names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
     passed = variables.passed(further=names) | dict(cluster.environment)
-    has_model = configuration and not configuration.own_program
-    flops = models.load(configuration.model).flops(configuration) if configuration and has_model else None
     program = command.record() if command else None
     return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, program, flops)
 
