@@ -32,7 +32,7 @@ from dlperf_study.study.program import OWN_PROGRAM
 from dlperf_study.training import data_sources, frameworks, models
 from dlperf_study.training.data_sources._producers import add_producers
 from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
-from dlperf_study.training.part_files import with_parts
+from dlperf_study.training.part_files import add_parts
 from dlperf_study.training.questions import described, passed_variables
 
 FAILURE_LOG_LINES = 5
@@ -260,7 +260,7 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
         job = job.with_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
         job = described(job, configuration, folder)
         if travels:
-            job = with_parts(job, StudyPaths.of(configuration.study))
+            job = add_parts(job, StudyPaths.of(configuration.study))
     submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}

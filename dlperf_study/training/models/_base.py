@@ -45,7 +45,7 @@ def norm_last(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], A
     return composed(base, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
 
 
-def network_of(layer: Any) -> Any:
+def without_loss(layer: Any) -> Any:
     """Return the part of a model's layer that takes the images: all but its loss."""
     return layer.network if hasattr(layer, "network") else layer.backbone
 

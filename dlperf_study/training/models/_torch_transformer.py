@@ -178,7 +178,7 @@ def recompute_blocks(network: Any) -> None:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False, preserve_rng_state=False)
 
 
-def stage_of(network: Any, layers: Iterable[int], is_first: bool, is_last: bool) -> Any:
+def network_stage(network: Any, layers: Iterable[int], is_first: bool, is_last: bool) -> Any:
     """Return the part of a network that has these of its blocks, which share their parameters with it.
 
     The first takes tokens [N, T], every other features [N, T, h]; the last returns what the network does, and takes
