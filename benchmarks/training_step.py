@@ -104,7 +104,8 @@ def bare_loop(step: Callable[[], Any]) -> Callable[[int], float]:
 
 def paddle_step(trainer: Any, batch: Any) -> Callable[[], Any]:
     """Return the step anybody would write in Paddle, on the same network, optimiser and batch."""
-    return _eager_step(trainer, batch, trainer._optimizer, trainer._optimizer.clear_grad)
+    optimizer = trainer.train_step.optimizer
+    return _eager_step(trainer, batch, optimizer, optimizer.clear_grad)
 
 
 def torch_step(trainer: Any, batch: Any) -> Callable[[], Any]:
@@ -114,7 +115,7 @@ def torch_step(trainer: Any, batch: Any) -> Callable[[], Any]:
 
 
 def _eager_step(trainer: Any, batch: Any, optimizer: Any, clear: Callable[[], Any]) -> Callable[[], Any]:
-    model = trainer._layer
+    model = trainer.layer
 
     def step() -> None:
         model(*batch).backward()

@@ -37,8 +37,8 @@ from tests.tiers import (  # noqa: F401  (hooks)
 )
 
 #: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
-#: that training processes inherit.
-TESTS_MARK, TESTS = "GLOG_dlperf_study_tests", uuid.uuid4().hex
+#: that training processes of every library inherit.
+TESTS_MARK, TESTS = "GLOO_dlperf_study_tests", uuid.uuid4().hex
 os.environ[TESTS_MARK] = TESTS
 #: Is in the environment of the command that measures the tiny study, and must be nowhere else.
 SECRET = "s3cret-of-the-tests"

@@ -46,10 +46,10 @@ def test_the_bare_step_computes_what_that_of_the_worker_does(monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     (trainer, feed), (bare_trainer, bare_feed) = trainer_of("torch_ddp"), trainer_of("torch_ddp")
-    initial = [parameter.clone() for parameter in trainer._layer.parameters()]
+    initial = [parameter.clone() for parameter in trainer.layer.parameters()]
     for step in (feed.train, bare_step("torch_ddp", bare_trainer, bare_feed)):
         torch.manual_seed(0)  # of dropout
         step()
-    trained = list(trainer._layer.parameters())
-    assert all(map(torch.equal, trained, bare_trainer._layer.parameters()))
+    trained = list(trainer.layer.parameters())
+    assert all(map(torch.equal, trained, bare_trainer.layer.parameters()))
     assert not all(map(torch.equal, trained, initial))

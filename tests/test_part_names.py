@@ -35,6 +35,7 @@ EXCEPTIONS = {
     ("logs/log_checks.py", "dali"): "what NVIDIA's own logs call their data",
     ("record.py", "all_reduce"): "the kind of exchange of a program, in a file that imports nothing of the package",
     ("report/formatting.py", "cifar10"): "the data set of published sources and logs, not the format of its files",
+    ("training/libraries/_torch_collectives.py", "all_reduce"): "the kind of collective",
     ("study/training_parameters.py", "synthetic_device"): "the default of the parameter",
 }
 

@@ -142,6 +142,48 @@ def test_a_model_that_is_no_part_is_refused_with_its_file(name, text, parts, ref
         models.load(name)
 
 
+SIZE = """\
+my_gpt:
+  kind: gpt
+  display_name: My GPT
+  layers: 2
+  hidden: 8
+  heads: 2
+  vocabulary: 9
+  source: our own
+"""
+
+
+def test_a_size_beside_a_study_is_a_model_whose_numbers_belong_to_the_identity_of_the_code(parts, monkeypatch):
+    write(parts / "models/sizes.yaml", f"# Ours.\n{SIZE}")
+    assert models.load("my_gpt").sizes.hidden == 8
+    roots = [module_of(models.__name__, "my_gpt")]
+    names = {f"{models.__name__}.{name}" for name in ("my_gpt", "_gpt", "_torch_transformer")}
+    assert names <= module_digests(roots).keys()
+    assert roots[0] not in roots_without_folders(roots)
+    other = parts.parent / "other" / "parts"
+    write(other / "models/sizes.yaml", SIZE.replace("layers: 2", "layers: 3"))
+    digest = code_digest(roots)
+    monkeypatch.setenv(PARTS_VARIABLE, str(other))
+    assert code_digest(roots) != digest
+
+
+REFUSED_SIZES = {
+    "the name of a built-in part": SIZE.replace("my_gpt", "gpt2"),
+    "no source": SIZE.replace("source", "origin"),
+    "an unknown kind": SIZE.replace("kind: gpt", "kind: gtp"),
+    "an unknown size": SIZE.replace("heads", "head"),
+    "no line of a size": SIZE.replace("layers: 2", "layers 2"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED_SIZES.values(), ids=REFUSED_SIZES)
+def test_a_size_that_is_none_is_refused_with_its_file(text, parts, refused):
+    write(parts / "models/sizes.yaml", text)
+    with refused(StudyFileError):
+        models.load("my_gpt")
+
+
 def test_a_misspelt_folder_of_parts_is_refused(parts, refused):
     write(parts / "models" / "softmax_regression.py", MODEL)
     write(parts / "format" / "my_trainer.py", block("A format of log", "python"))

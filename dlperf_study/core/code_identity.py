@@ -2,8 +2,8 @@
 
 A run imports the program of its ranks, what starts and watches them, and the parts that its configuration names. From
 these, its roots, imports are followed within this package, also those inside of functions, and modules that are started
-by name; so are those within the user's parts. Comments, docstrings and line breaks are in no digest, nor is a file that
-is not imported.
+by name; so are those within the user's parts. Of a size of a transformer its values are in the digest. Comments,
+docstrings and line breaks are in no digest, nor is a file that is not imported.
 """
 
 import ast
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.part_search import file_of_user, parts_folder
+from dlperf_study.core.part_search import SIZES, file_of_user, parts_folder, read_sizes, room_of
 from dlperf_study.core.resources import PACKAGE_FOLDER
 
 PACKAGE = PACKAGE_FOLDER.name
@@ -67,11 +67,12 @@ def module_digests(roots: Sequence[str]) -> dict[str, str]:
 
 
 def files_digest(*rooms: str) -> str:
-    """Return a digest of all that is written in the files of Python of these rooms, or without any in all of them."""
+    """Return a digest of all files of Python and of sizes in these rooms, or without any in all of them."""
     digest = hashlib.sha256()
     for folder in [PACKAGE_FOLDER / room for room in rooms] or [PACKAGE_FOLDER]:
         # An editor may keep a link to nowhere beside a file that is open in it.
-        for file in sorted(path for path in folder.rglob("*.py") if path.is_file()):
+        files = [*folder.rglob("*.py"), *folder.rglob(SIZES)]
+        for file in sorted(path for path in files if path.is_file()):
             digest.update(os.fsencode(file.relative_to(PACKAGE_FOLDER)) + file.read_bytes())
     return digest.hexdigest()
 
@@ -171,6 +172,12 @@ def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | No
     file = _file(name, package_folder, parts)
     if not file:
         return None
+    if file.name == SIZES:
+        package, _, key = name.rpartition(".")
+        values = read_sizes(file.parent)[key]
+        return _Module(
+            hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest(), (f"{package}._{values['kind']}",)
+        )
     try:
         tree = _normalised(ast.parse(file.read_bytes()))
     except SyntaxError as error:
@@ -180,12 +187,27 @@ def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | No
 
 
 def _file(name: str, package_folder: Path, parts: Path | None) -> Path | None:
-    """Return the file of a module: that of this package, else that of the user."""
+    """Return the file of a module: that of this package, else that of the user; of a size, that of all sizes."""
     if name.partition(".")[0] != PACKAGE:
         return file_of_user(name, parts)
     path = package_folder.joinpath(*name.split(".")[1:])
     files = (file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file())
-    return next(files, None) or file_of_user(name, parts)
+    return next(files, None) or file_of_user(name, parts) or _sizes_file(name, path.parent, parts)
+
+
+def _sizes_file(name: str, folder: Path, parts: Path | None) -> Path | None:
+    """Return the file of sizes that has a key for a module of this name."""
+    package, _, key = name.rpartition(".")
+    room = room_of(package)
+    if not room:
+        return None
+    folders = [folder]
+    if parts:
+        folders.append(parts / room)
+    for candidate in folders:
+        if key in read_sizes(candidate):
+            return candidate / SIZES
+    return None
 
 
 def _normalised(tree: ast.Module) -> ast.Module:

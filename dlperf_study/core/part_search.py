@@ -1,11 +1,12 @@
 """Where parts are: in this package, in the folder ``parts/`` beside the study, and in installed packages.
 
-A part of the user is imported as a module of the room's package, so that it imports what its room shares by the same
-names as the parts of the room do. Installed packages name their parts as entry points of the group
-``dlperf_study.<room>``. Standard library only.
+A part is a file, or a key of ``sizes.yaml``. A part of the user is imported as a module of the room's package, so that
+it imports what its room shares by the same names as the parts of the room do. Installed packages name their parts as
+entry points of the group ``dlperf_study.<room>``. Standard library only.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from importlib import abc, import_module, machinery, metadata, util
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.errors import DlperfStudyError, StudyFileError
 from dlperf_study.core.resources import FOLDERS, workspace
 from dlperf_study.core.wording import unknown_name
 
@@ -24,17 +25,25 @@ Value = TypeVar("Value")
 #: The folder of the user's parts; a driver sets it for every process of a run. Empty: there is none.
 PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
 PARTS = "parts"
+#: The file of a folder with parts that are values alone.
+SIZES = "sizes.yaml"
+_SIZE_NAME, _SIZE_VALUE = re.compile(r"(?P<name>\w+): *"), re.compile(r" +(?P<key>\w+): +(?P<value>\S.*?) *")
+_WORDS = {"true": True, "false": False}
 #: The folders that may be in ``parts/``, each named like the package of its room.
 ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metrics", "models")
 
 
 @dataclass(frozen=True)
 class PartLocation:
-    """Where one part is: the name of its module, its file or entry point for messages, and who provides it."""
+    """Where one part is: the name of its module, its file or entry point for messages, and who provides it.
+
+    ``sizes_folder``: of a part that is a key of ``sizes.yaml``, and no module.
+    """
 
     module: str
     source: str
     is_built_in: bool
+    sizes_folder: Path | None = None
 
 
 def parts_folder() -> Path | None:
@@ -106,13 +115,16 @@ def _locations(
 
 def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, PartLocation]]:
     """Yield name and location of each part: those of the package, then of the folder, then of installed packages."""
-    for name in _names_in(Path(str(import_module(package).__file__)).parent):
+    package_folder = Path(str(import_module(package).__file__)).parent
+    for name in _names_in(package_folder):
         yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
-    room = _room(package)
+    yield from _sizes_in(package_folder, package, is_built_in=True)
+    room = room_of(package)
     if folder and room:
         for name in _names_in(folder / room):
             source = str(folder / room / f"{name}.py")
             yield name, PartLocation(f"{package}.{name}", source, is_built_in=False)
+        yield from _sizes_in(folder / room, package, is_built_in=False)
     if room:
         for point in metadata.entry_points(group=f"dlperf_study.{room}"):
             yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
@@ -168,8 +180,8 @@ def file_of_user(module: str, folder: Path | None) -> Path | None:
     package, _, name = module.rpartition(".")
     candidates: list[Path] = []
     if package.startswith("dlperf_study."):
-        if folder and _room(package):
-            candidates.append(folder / _room(package) / name)
+        if folder and room_of(package):
+            candidates.append(folder / room_of(package) / name)
     else:
         candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
     for path in candidates:
@@ -179,7 +191,45 @@ def file_of_user(module: str, folder: Path | None) -> Path | None:
     return None
 
 
-def _room(package: str) -> str:
+def _sizes_in(folder: Path, package: str, is_built_in: bool) -> Iterator[tuple[str, PartLocation]]:
+    for name in read_sizes(folder):
+        source = f"{name} in {folder / SIZES}"
+        yield name, PartLocation(f"{package}.{name}", source, is_built_in, sizes_folder=folder)
+
+
+def read_sizes(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the values of each size in a folder by name; nothing without ``sizes.yaml``.
+
+    It is read without PyYAML, which a training image may lack. It is YAML of two levels: names, and indented below each
+    its keys with a number, a boolean or a text.
+    """
+    file, parts = folder / SIZES, dict[str, dict[str, Any]]()
+    if not file.is_file():
+        return parts
+    name = ""
+    for line_number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if match := _SIZE_NAME.fullmatch(line):
+            name = match["name"]
+            parts[name] = {}
+        elif name and (match := _SIZE_VALUE.fullmatch(line)):
+            parts[name][match["key"]] = _size_value(match["value"])
+        else:
+            raise StudyFileError(f"{file}:{line_number}: neither a name nor an indented `key: value`: {line!r}")
+    return parts
+
+
+def _size_value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return _WORDS.get(text, text.strip('"'))
+
+
+def room_of(package: str) -> str:
     """Return the folder in ``parts/`` with further parts of a package; empty if users can add none."""
     name = package.rpartition(".")[2]
     return name if name in ROOMS else ""

@@ -1,17 +1,17 @@
 """Folders as registries: a module of a package is a part, and its name is what a user writes.
 
-A module whose name begins with an underscore is not a part: several parts share it. The user's parts belong to the
-registry too, wherever they are found. Standard library only.
+A module whose name begins with an underscore is not a part: several parts share it. A key of ``sizes.yaml`` is one.
+The user's parts belong to the registry too, wherever they are found. Standard library only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from dlperf_study.core.errors import DlperfStudyError
-from dlperf_study.core.part_search import PartLocation, import_part, locations
+from dlperf_study.core.part_search import PartLocation, import_part, locations, read_sizes
 from dlperf_study.core.wording import unknown_name
 
 Part = TypeVar("Part")
@@ -22,13 +22,14 @@ class Registry(Generic[Part]):
     """The parts of a package: what each of its modules provides under the name ``attribute``.
 
     ``kind`` is what messages call a part, in the singular; ``error`` is raised for an unknown name, and for a part of
-    the user that can't be used.
+    the user that can't be used. ``sized`` makes a part of the name and the values of a key of ``sizes.yaml``.
     """
 
     package: str
     attribute: str
     kind: str
     error: type[DlperfStudyError]
+    sized: Callable[[str, Mapping[str, Any]], Part] | None = None
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the parts, in alphabetical order; imports none of them."""
@@ -61,6 +62,11 @@ def part_modules(package: str, kind: str, error: type[DlperfStudyError]) -> Iter
 @cache
 def _part(registry: Registry[Any], name: str, location: PartLocation) -> Any:
     """Return what a module provides; raises the registry's error where a part of the user is no such part."""
+    if registry.sized and location.sizes_folder:
+        try:
+            return registry.sized(name, read_sizes(location.sizes_folder)[name])
+        except DlperfStudyError as reason:
+            raise registry.error(f"{location.source}: {reason}") from reason
     module = import_part(location, registry.error)
     part = getattr(module, registry.attribute, None)
     if location.is_built_in:

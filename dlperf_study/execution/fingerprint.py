@@ -26,8 +26,8 @@ from dlperf_study.training.data_sources._producers import MODULE as PRODUCER
 
 #: ``code``: the digest by which records name all measuring code of an earlier version. ``modules``: digests of the
 #: modules of later code that measures alike, so that what was measured before still counts. Whoever changes modules
-#: and not what they measure declares that with the command above. Whoever does change what is measured leaves the file
-#: as it is, and the configurations that import the module are measured again.
+#: and not what they measure declares that with the command above. Whoever does change what is measured adds the
+#: module to ``changed``, and the configurations that import it are measured again.
 EQUIVALENT_CODE = Path(__file__).with_name("equivalent_code.json")
 #: The sentence for a record from before fingerprints had parts.
 WITHOUT_PARTS = "an earlier version recorded them, which compared the path of the Python instead of its version"
@@ -137,7 +137,10 @@ def declare_equivalent() -> None:
     registries = (frameworks, models, data_sources, image_sets, launchers)
     parts = [part for registry in registries for part in _parts(registry)]
     modules = code_identity.module_digests([*code_identity.COMMON_ROOTS, PRODUCER, *parts])
-    content = {"code": _equivalent_code()["code"], "modules": dict(sorted(modules.items()))}
+    equivalent = _equivalent_code()
+    for name in equivalent["changed"]:
+        modules.pop(name, None)
+    content = {**equivalent, "modules": dict(sorted(modules.items()))}
     EQUIVALENT_CODE.write_text(json.dumps(content, indent=0) + "\n", encoding="utf-8")
 
 

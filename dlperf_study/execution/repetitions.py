@@ -27,7 +27,7 @@ from dlperf_study.study.program import OWN_PROGRAM
 from dlperf_study.training import data_sources, frameworks, models
 from dlperf_study.training.data_sources._producers import add_producers
 from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
-from dlperf_study.training.part_files import with_parts
+from dlperf_study.training.part_files import add_parts
 from dlperf_study.training.questions import described, passed_variables
 
 FAILURE_LOG_LINES = 5
@@ -201,15 +201,17 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
 
 def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.DriverFacts:
     """Return the driver's facts for the record of a run."""
-    variables = passed_variables()
+    variables, command, names, flops = passed_variables(), None, list(cluster.pass_environment), None
+    if configuration and configuration.own_program:
+        command = CommandRun.of(configuration)
+        names += command.program.pass_environment
+    elif configuration:
+        variables = passed_variables(configuration.framework)
+        flops = models.load(configuration.model).flops(configuration)
     cluster_facts = cast(
         run_file.ClusterFacts, {name: getattr(cluster, name) for name in run_file.ClusterFacts.__annotations__}
     )
-    command = CommandRun.of(configuration) if configuration and configuration.own_program else None
-    names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
     passed = variables.passed(further=names) | dict(cluster.environment)
-    has_model = configuration and not configuration.own_program
-    flops = models.load(configuration.model).flops(configuration) if configuration and has_model else None
     program = command.record() if command else None
     return run_record.DriverFacts(
         cluster_facts, cast(run_file.GitFacts, software.git()), passed, variables, program, flops
@@ -261,7 +263,7 @@ def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
         job = job.add_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
         job = described(job, configuration, folder)
         if travels:
-            job = with_parts(job, StudyPaths.of(configuration.study))
+            job = add_parts(job, StudyPaths.of(configuration.study))
     submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}

@@ -17,7 +17,7 @@ from dlperf_study.study.job import PROGRAM_FOLDER, Job
 MOST_BYTES = 50 << 20
 
 
-def with_parts(job: Job, paths: StudyPaths) -> Job:
+def add_parts(job: Job, paths: StudyPaths) -> Job:
     """Return a job whose nodes get the user's parts, of which its study keeps a copy by their digest.
 
     Raises StudyFileError where they are too large.

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from dlperf_study.study.environment_variables import COMMON_DECIDED_VARIABLES, C
 from dlperf_study.study.gpu_support import GpuQuestion
 from dlperf_study.study.job import Job, ProgramFacts
 from dlperf_study.training import data_sources, frameworks
-from dlperf_study.training.frameworks._base import Framework
 from dlperf_study.training.image_sets import class_names, require_classes
 from dlperf_study.training.image_sets._photographs import made_image_sets
 
@@ -40,25 +40,28 @@ def program_facts() -> ProgramFacts:
 
 
 def described(job: Job, configuration: Configuration, image_folder: str) -> Job:
-    """Return a job of a configuration with what its nodes are asked, and which variables and packages it needs."""
+    """Return a job with the questions for its nodes, and the variables and packages of its own parts."""
     requirements: tuple[tuple[str, ...], ...] = ()
     if image_folder:
         requirements = (("-m", MODULE, "classes", image_folder, str(configuration.classes)),)
+    framework = frameworks.load(configuration.framework)
+    further: dict[str, tuple[str, ...]] = {name: (name,) for name in framework.further_packages}
+    source = data_sources.load(configuration.data_source)
     return replace(
         job,
-        framework=configuration.framework,
-        gpu_question=gpu_question(configuration.framework),
-        variables=passed_variables(),
-        libraries=packages_of_libraries(),
-        packages=packages(),
+        framework=framework.name,
+        gpu_question=gpu_question(framework.name),
+        variables=passed_variables(framework.name),
+        libraries={framework.library: framework.packages} | further,
+        packages=(*framework.packages, *framework.further_packages, *source.packages),
         requirements=requirements,
     )
 
 
-def passed_variables() -> PassedVariables:
-    """Return which variables reach training processes: those that some framework's library reads."""
+def passed_variables(*names: str) -> PassedVariables:
+    """Return the variables that reach training processes of these frameworks; without names, of any."""
     prefixes, decided = list(COMMON_PREFIXES), list(COMMON_DECIDED_VARIABLES)
-    for framework in frameworks.all_frameworks():
+    for framework in map(frameworks.load, names or frameworks.names()):
         prefixes += framework.environment_prefixes
         decided += framework.decided_variables
     return PassedVariables(tuple(prefixes), tuple(decided))
@@ -82,13 +85,13 @@ def packages() -> tuple[str, ...]:
 def gpu_question(name: str) -> GpuQuestion:
     """Return how the library of a framework is asked what it can do with GPUs.
 
-    Frameworks that ask the same of their library have the same arguments: its import takes seconds, once.
+    Frameworks of one library have the same arguments: its import takes seconds, once.
     """
     framework = frameworks.load(name)
     if not framework.gpu_support:
         return GpuQuestion(name, framework.library)
-    first = next(each for each in frameworks.all_frameworks() if each.gpu_support is framework.gpu_support)
-    return GpuQuestion(name, framework.library, ("-m", MODULE, "gpu", first.name), framework.gpu_remedy)
+    arguments = ("-m", MODULE, "gpu", framework.gpu_support.__module__, *framework.packages)
+    return GpuQuestion(name, framework.library, arguments, framework.gpu_remedy)
 
 
 def compiler_question(name: str, compiler: str) -> tuple[str, ...]:
@@ -96,20 +99,16 @@ def compiler_question(name: str, compiler: str) -> tuple[str, ...]:
     return ("-m", MODULE, "compiler", name, compiler) if frameworks.load(name).compilers.get(compiler) else ()
 
 
-def _gpu_answer(name: str) -> dict[str, Any] | None:
-    """Return what the library of a framework can do with the GPUs here; None if it is not installed."""
-    framework = frameworks.load(name)
-    support = framework.gpu_support() if framework.gpu_support and _is_installed(framework) else None
-    return asdict(support) if support else None
-
-
-def _is_installed(framework: Framework) -> bool:
-    for package in framework.packages:
+def _gpu_answer(module: str, *names: str) -> dict[str, Any] | None:
+    """Return what a library can do with the GPUs here; None if none of its packages is installed."""
+    for name in names:
         try:
-            return bool(version(package))
+            version(name)
         except PackageNotFoundError:
             continue
-    return False
+        support: dict[str, Any] = asdict(import_module(module).gpu_support())
+        return support
+    return None
 
 
 def _compiler_answer(name: str, compiler: str) -> str:

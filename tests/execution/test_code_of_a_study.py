@@ -57,13 +57,13 @@ def test_a_finished_study_is_measured_again_if_what_it_imports_changed(plan, cha
     assert len(find_pending(plan, cluster).executions) == missing
 
 
-#: Frameworks whose exchange was measured as that of the first step: what they measured is measured again.
-MEASURED_OTHERWISE = ("torch_zero", "torch_tensor", "torch_pipeline")
+#: The framework whose trainer is still the earlier one: what all others measured is measured again.
+MEASURED_ALIKE = {"framework": "paddle_ps", "strategy": "local"}
 
 
 def name_of_code(**changes: object) -> str:
     """Return the name of the code that measures a configuration."""
-    return code_name(measuring_code(configuration(**changes), CLUSTER).roots)
+    return code_name(measuring_code(configuration(**MEASURED_ALIKE | changes), CLUSTER).roots)
 
 
 @pytest.mark.parametrize("framework", frameworks.names())
@@ -71,12 +71,12 @@ def name_of_code(**changes: object) -> str:
 def test_code_that_measures_as_an_earlier_version_has_its_name(framework, model):
     """If it does not, and the code that changed measures alike: ``python -m dlperf_study.execution.fingerprint``."""
     has_earlier_name = name_of_code(framework=framework, model=model) == EARLIER
-    assert has_earlier_name is (framework not in MEASURED_OTHERWISE)
+    assert has_earlier_name is (framework == MEASURED_ALIKE["framework"])
 
 
 @pytest.mark.parametrize("launcher", ["local", "ssh", "slurm", "kubernetes"])
 def test_a_launcher_measures_as_it_did(launcher):
-    roots = measuring_code(configuration(), replace(CLUSTER, launcher=launcher)).roots
+    roots = measuring_code(configuration(**MEASURED_ALIKE), replace(CLUSTER, launcher=launcher)).roots
     assert code_name(roots) == json.loads(EQUIVALENT_CODE.read_text())["code"] == EARLIER
 
 
@@ -85,6 +85,15 @@ def test_code_that_measures_otherwise_than_an_earlier_version_has_another_name(t
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", checkout(tmp_path, changes))
     assert name_of_code(model="resnet50") == EARLIER
     assert name_of_code(model="vgg16") != EARLIER
+
+
+def test_a_changed_size_of_a_transformer_is_measured_again(tmp_path, monkeypatch):
+    package = checkout(tmp_path, {})
+    file = package / "training/models/sizes.yaml"
+    file.write_text(file.read_text().replace("hidden: 1536", "hidden: 1537", 1))
+    monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", package)
+    assert name_of_code(model="gpt2") == EARLIER
+    assert name_of_code(model="gpt_h1536_l16") != EARLIER
 
 
 def test_runs_of_the_golden_study_do_not_count_because_their_records_have_no_parts(tmp_path, monkeypatch):

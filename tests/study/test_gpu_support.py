@@ -13,7 +13,8 @@ from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.machines.kubernetes import image_facts
 from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport, is_named
-from dlperf_study.training.frameworks._base import cudnn_version, exchange_library, nccl_version, obstacle_of
+from dlperf_study.training.frameworks._trainer import exchange_library
+from dlperf_study.training.libraries._base import cudnn_version, error_line, nccl_version
 from dlperf_study.training.questions import gpu_question, program_facts
 from tests.nvidia_smi import A100
 from tests.shell_program import program
@@ -154,7 +155,7 @@ def test_nccl_has_a_version(code, version):
     ],
 )
 def test_the_line_with_the_error_is_the_obstacle(error, obstacle):
-    assert obstacle_of(error) == obstacle
+    assert error_line(error) == obstacle
 
 
 def test_every_library_of_a_python_answers(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.plan import build_plan
-from dlperf_study.training.data_sources._base import consumer_of
+from dlperf_study.training.data_sources._base import batch_consumer
 from tests.evidence_factory import configuration
 from tests.study.examples import anything_goes, cluster, rule, study
 
@@ -54,7 +54,7 @@ def test_groups_of_devices_share_a_global_batch():
 
 def test_ranks_that_divide_a_model_take_the_same_samples():
     requested = configuration(devices_per_node=8, tensor_parallel=2, pipeline_parallel=2)
-    consumers = [consumer_of(requested, rank, "torch") for rank in range(8)]
+    consumers = [batch_consumer(requested, rank, "torch") for rank in range(8)]
     assert [consumer.replica for consumer in consumers] == [0, 0, 1, 1, 0, 0, 1, 1]
     assert {consumer.replicas for consumer in consumers} == {2}
     assert [consumer.rank for consumer in consumers] == list(range(8))

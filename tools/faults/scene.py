@@ -21,7 +21,7 @@ from tests.machines.clusters.slurm import Slurm
 from tests.machines.clusters.ssh_hosts import SshHosts
 
 #: In the environment of the command and of what it starts on this machine; training processes inherit its prefix.
-MARK = "GLOG_dlperf_study_fault"
+MARK = "GLOO_dlperf_study_fault"
 #: How long the training may take to begin, and all processes of a study to end after a fault.
 BEGIN_SECONDS, SILENCE_SECONDS = 180, 240
 POLL_SECONDS = 0.1

@@ -31,7 +31,7 @@ class Consumer:
         return self.replica if self.process is None else self.process
 
 
-def consumer_of(configuration: Configuration, rank: int, library: str) -> Consumer:
+def batch_consumer(configuration: Configuration, rank: int, library: str) -> Consumer:
     """Return who trains on the batches of a rank: ranks that share a copy of the model have the same samples."""
     layout = configuration.layout
     return Consumer(layout.replica(rank), layout.replicas, library, rank)

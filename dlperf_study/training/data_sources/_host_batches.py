@@ -15,7 +15,7 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.training.data_sources import _samples
 from dlperf_study.training.data_sources._base import Batch, Consumer, batch_positions
-from dlperf_study.training.data_sources._samples import Samples, samples_of
+from dlperf_study.training.data_sources._samples import Samples, configured_samples
 
 NO_IMAGES = PARAMETERS["image_set"].default
 MOST_IMAGES, MOST_BYTES = 1024, 64 * 2**20
@@ -73,7 +73,7 @@ def standardise(pixels: Any, out: Any) -> None:
 
 def host_samples(configuration: Configuration) -> Samples | MadeUpSamples:
     """Return the samples of the image set of a configuration, or made-up ones if it names none."""
-    return MadeUpSamples(configuration) if configuration.image_set == NO_IMAGES else samples_of(configuration)
+    return MadeUpSamples(configuration) if configuration.image_set == NO_IMAGES else configured_samples(configuration)
 
 
 def host_batches(configuration: Configuration, consumer: Consumer) -> Generator[Batch, None, None]:

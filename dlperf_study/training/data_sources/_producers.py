@@ -17,7 +17,7 @@ from dlperf_study.core.signals import die_with_parent
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PRODUCER, Job, Task, TaskRole
 from dlperf_study.training import data_sources
-from dlperf_study.training.data_sources._base import consumer_of
+from dlperf_study.training.data_sources._base import batch_consumer
 from dlperf_study.training.frameworks._base import CONFIGURATION_VARIABLE
 
 MODULE = "dlperf_study.training.data_sources._producers"
@@ -43,7 +43,7 @@ def add_producers(job: Job, configuration: Configuration) -> Job:
     return extended.add_environment({ENDPOINTS_VARIABLE: ",".join(endpoints)})
 
 
-def endpoint_of(rank: int) -> str:
+def producer_endpoint(rank: int) -> str:
     """Return where the producer of a rank sends, as the environment of this process has it."""
     return os.environ[ENDPOINTS_VARIABLE].split(",")[rank]
 
@@ -59,7 +59,7 @@ def main() -> None:
         raise StudyFileError(f"{file}: data_source {source.name} has no producer")
     rank, endpoint = int(sys.argv[1]), sys.argv[2]
     host, _, port = endpoint.rpartition(":")
-    consumer = consumer_of(configuration, rank, "numpy")
+    consumer = batch_consumer(configuration, rank, "numpy")
     source.produce(configuration, consumer, f"{socket.gethostbyname(host)}:{port}")
 
 

@@ -160,6 +160,6 @@ def image_set_of_this_process() -> ImageSet:
     return open_image_set(Path(os.environ[FOLDER_VARIABLE]))
 
 
-def samples_of(configuration: Configuration) -> Samples:
+def configured_samples(configuration: Configuration) -> Samples:
     """Return the samples of this process's image set in the size and with the seed of a configuration."""
     return Samples(image_set_of_this_process(), configuration.image_size, configuration.seed)

@@ -25,7 +25,7 @@ class Tokens(Protocol):
         """Return ``length`` tokens, int64."""
 
 
-def model_of(configuration: Configuration) -> SequenceModel:
+def sequence_model(configuration: Configuration) -> SequenceModel:
     """Return the model of a configuration whose samples are sequences."""
     return cast(SequenceModel, models.load(configuration.model))
 
@@ -34,7 +34,7 @@ def made_up_tokens(configuration: Configuration) -> Tokens:
     """Return tokens that are drawn from the whole vocabulary, each as often as the others."""
     import numpy as np
 
-    vocabulary, seed = model_of(configuration).sizes.vocabulary, configuration.seed
+    vocabulary, seed = sequence_model(configuration).sizes.vocabulary, configuration.seed
 
     def tokens(position: int, length: int) -> Any:
         return np.random.default_rng((seed, TOKENS, position)).integers(0, vocabulary, length, dtype=np.int64)
@@ -44,7 +44,7 @@ def made_up_tokens(configuration: Configuration) -> Tokens:
 
 def sequence_batches(configuration: Configuration, consumer: Consumer, tokens: Tokens) -> Iterator[Batch]:
     """Yield, without end, the batches of a replica as its model takes them: see ``SequenceModel``."""
-    is_masked = model_of(configuration).task == MASKED
+    is_masked = sequence_model(configuration).task == MASKED
     for positions in batch_positions(configuration, consumer):
         yield (
             masked_batch(configuration, tokens, positions)

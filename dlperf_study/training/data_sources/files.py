@@ -15,14 +15,14 @@ from dlperf_study.training.data_sources._loaders import (
     batches_per_worker,
     workers_and_prefetch,
 )
-from dlperf_study.training.data_sources._samples import samples_of
+from dlperf_study.training.data_sources._samples import configured_samples
 
 WORKERS, PREFETCH_BATCHES = 2, 4
 
 
 def open_files(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
     """Start the workers of a rank, which read its images."""
-    samples, workers = samples_of(configuration), workers_and_prefetch(DATA_SOURCE, configuration)
+    samples, workers = configured_samples(configuration), workers_and_prefetch(DATA_SOURCE, configuration)
     return LoadedBatches(samples, configuration, consumer, IMAGE_LOADERS, *workers)
 
 

@@ -14,7 +14,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.parameter import SEQUENCES
 from dlperf_study.training.data_sources._base import Batch, Consumer, DataSource
-from dlperf_study.training.data_sources._sequences import TOKENS, Tokens, model_of, sequence_batches
+from dlperf_study.training.data_sources._sequences import TOKENS, Tokens, sequence_batches, sequence_model
 
 TOKEN_BYTES = 2
 #: How many tokens are compared with the vocabulary at once, and before the training at most: those of a gibibyte.
@@ -43,7 +43,7 @@ def tokens_of_file(configuration: Configuration) -> Tokens:
     import numpy as np
 
     path, seed = configuration.token_file, configuration.seed
-    vocabulary, mapped = model_of(configuration).sizes.vocabulary, _mapped(path)
+    vocabulary, mapped = sequence_model(configuration).sizes.vocabulary, _mapped(path)
 
     def tokens(position: int, length: int) -> Any:
         start = int(np.random.default_rng((seed, TOKENS, position)).integers(0, len(mapped) - length + 1))
@@ -79,12 +79,12 @@ def file_obstacle(configuration: Configuration) -> str:
         tokens = counted(size // TOKEN_BYTES, "token")
         return f"token_file {path} has {tokens}; a sequence and its last target are {needed:,}"
     largest = _largest_token(str(path), size, path.stat().st_mtime_ns)
-    is_known = largest < model_of(configuration).sizes.vocabulary
+    is_known = largest < sequence_model(configuration).sizes.vocabulary
     return "" if is_known else _above_vocabulary(str(path), largest, configuration)
 
 
 def _above_vocabulary(path: str, token: int, configuration: Configuration) -> str:
-    model = model_of(configuration)
+    model = sequence_model(configuration)
     return f"token_file {path} has the token {token:,}, and {model.name} has {model.sizes.vocabulary:,}"
 
 

@@ -13,7 +13,7 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.data_sources._base import Batch, Consumer, DataSource
 from dlperf_study.training.data_sources._host_batches import QueuedBatches, pixel_batches, pixel_format
-from dlperf_study.training.data_sources._producers import endpoint_of
+from dlperf_study.training.data_sources._producers import producer_endpoint
 
 PREFETCH_BATCHES = 4
 #: How long a rank waits for a batch: a producer that died is noticed sooner, by the guard of its node.
@@ -27,7 +27,7 @@ def open_connection(configuration: Configuration, consumer: Consumer) -> QueuedB
     import zmq
 
     context = zmq.Context()
-    batches = received_batches(context, configuration, endpoint_of(consumer.rank))
+    batches = received_batches(context, configuration, producer_endpoint(consumer.rank))
     # A context that is ended ends every wait of its sockets, and then waits until they are closed.
     return QueuedBatches(DATA_SOURCE.name, batches, DATA_SOURCE.prefetch(configuration), interrupt=context.term)
 

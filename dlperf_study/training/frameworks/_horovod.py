@@ -1,13 +1,16 @@
 """Shared by the frameworks of Horovod: what they refuse, its job, its settings, and the GPUs that a rank sees."""
 
 import math
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._processes import gpus_per_node, worker_command
+from dlperf_study.training.frameworks._trainer import Communication
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
@@ -69,3 +72,23 @@ def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
     """
     if GPUS_OF_NODES in environment:
         environment[VISIBLE_DEVICES] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
+
+
+class HorovodGroup(Communication):
+    """All ranks, which Horovod's background thread connects; ``hvd`` is its module for a library."""
+
+    #: Horovod's own, and one of gloo that moves bytes, as sampled while gradients were exchanged alone.
+    threads = 2
+
+    def __init__(self, hvd: Any, support: Callable[[], GpuSupport]) -> None:
+        hvd.init()
+        super().__init__(hvd.rank(), hvd.size())
+        self._hvd, self._support = hvd, support
+
+    def gpu_support(self) -> GpuSupport:
+        """Return the support of the library, with the NCCL that Horovod was compiled with."""
+        return self._support()
+
+    def leave(self) -> None:
+        """Stop Horovod's thread."""
+        self._hvd.shutdown()

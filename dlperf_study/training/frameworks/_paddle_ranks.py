@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.frameworks import _training
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._processes import (
     addresses,
@@ -17,6 +16,7 @@ from dlperf_study.training.frameworks._processes import (
     gpu_environment,
     gpus_per_node,
     network_environment,
+    tf32_environment,
     trainer_nodes,
     worker_command,
 )
@@ -98,4 +98,4 @@ def _launchers(configuration: Configuration, cluster: ClusterView) -> Iterator[T
 def _node_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
     """Return what all ranks of a node share: their threads, GPUs and number formats."""
     environment = common_environment(configuration) | (gpu_environment(cluster, node) or HIDDEN_GPUS)
-    return environment | _training.tf32_environment(configuration, cluster.device)
+    return environment | tf32_environment(configuration, cluster.device)

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
-from dlperf_study.training.frameworks import _paddle, _processes, _training
+from dlperf_study.training.frameworks import _processes
+from dlperf_study.training.libraries import _base
+from dlperf_study.training.libraries.paddle import Paddle, environment_rank
 
 #: What Paddle appends to the program of a trainer; the barrier in synchronous mode only.
 SENDING_OPERATORS = ("send", "send_barrier")
@@ -27,20 +28,21 @@ PRODUCTS = {"conv2d": "Output", "matmul_v2": "Out"}
 class StaticProgram:
     """The static graph of one trainer or server; ``main`` is as Paddle makes it."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, library: Paddle) -> None:
         import paddle
         from paddle.distributed import fleet
 
         paddle.enable_static()
+        configuration = library.configuration
         size, count = configuration.image_size, configuration.batch_per_device
-        self._configuration = configuration
+        self._library = library
         shape = [count, size, size, 3] if configuration.memory_format == "nhwc" else [count, 3, size, size]
         self._images = paddle.static.data("images", shape, "float32")
         self._labels = paddle.static.data("labels", [count, 1], "int64")
         if configuration.servers:
             join()
-        self.loss = _paddle.build_layer(configuration)(self._images, self._labels)
-        optimizer = paddle.optimizer.SGD(_training.LEARNING_RATE)
+        self.loss = library.built(*environment_rank())(self._images, self._labels)
+        optimizer = paddle.optimizer.SGD(_base.LEARNING_RATE)
         if configuration.servers:
             strategy = fleet.DistributedStrategy()
             strategy.a_sync = configuration.strategy == "async"
@@ -56,7 +58,7 @@ class StaticProgram:
 
         # While static graphs are enabled, Paddle's own loader returns tensors that have no methods.
         images, labels = np.asarray(images), np.asarray(labels)
-        return {"images": _paddle.in_layout(self._configuration, images), "labels": labels.reshape(-1, 1)}
+        return {"images": self._library.in_layout(images), "labels": labels.reshape(-1, 1)}
 
     @cached_property
     def step(self) -> Any:

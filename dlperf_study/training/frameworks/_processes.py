@@ -18,6 +18,8 @@ from dlperf_study.study.environment_variables import (
 )
 from dlperf_study.training.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, ClusterView
 
+#: Variables of the environment that switch TF32 off in all libraries of NVIDIA, whatever a framework's switches say.
+WITHOUT_TF32 = {"NVIDIA_TF32_OVERRIDE": "0"}
 #: What a message names that one of these limits ended.
 MEET_KEY = "start_up.meet_seconds of the cluster file"
 
@@ -82,6 +84,11 @@ def common_environment(configuration: Configuration) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": threads,
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def tf32_environment(configuration: Configuration, device: str) -> dict[str, str]:
+    """Return the variables that keep TF32 off on GPUs, unless it is asked for."""
+    return WITHOUT_TF32 if device == "gpu" and configuration.precision != "tf32" else {}
 
 
 def meet_seconds() -> float:

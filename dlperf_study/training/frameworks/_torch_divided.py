@@ -3,24 +3,20 @@
 The groups of ranks of a layout are, in PyTorch, a device mesh of the dimensions that have several ranks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS, Dimension, Layout
-from dlperf_study.training.frameworks import _torch, _torch_training, _training
-from dlperf_study.training.frameworks._collectives import Collective, StepCollectives
+from dlperf_study.training.frameworks import _torch
 from dlperf_study.training.frameworks._obstacles import Levels
 from dlperf_study.training.frameworks._processes import collective_seconds
-from dlperf_study.training.frameworks._torch_collectives import observed_collectives, replayed
 from dlperf_study.training.frameworks.torch_ddp import DataParallelTrainer
 
 #: What is built of every strategy that divides a model; each has a ``strategy`` of its own.
-LEVELS: Levels = _torch_training.LEVELS | {
+LEVELS: Levels = _torch.LEVELS | {
     "precision": ("fp32", "tf32", "amp_bf16"),
     "loss_scaling": ("none",),
     "compiler": ("none",),
@@ -30,32 +26,25 @@ LEVELS: Levels = _torch_training.LEVELS | {
 
 
 class DividedTrainer(DataParallelTrainer):
-    """One rank whose exchange is ``COLLECTIVES``; alone, the plain model. They are observed in the first step.
-
-    ``computation_obstacle``: why no step can be done without its exchange; empty if one can.
-    """
+    """One rank whose exchange is ``COLLECTIVES``; alone, the plain model. They are observed in the first step."""
 
     #: Parameters that are divided must be contiguous.
     has_parameters_in_memory_format = False
-    computation_obstacle = ""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._collectives = StepCollectives(configuration.layout, observed_collectives, self._replayed)
         self._whole_checksum = self._first_checksum = ""
         self._whole_sizes: dict[str, Any] = {}
         super().__init__(configuration)
-        if self.world_size > 1:
-            self.exchange_kind = COLLECTIVES
+        self.observe_collectives()
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log; parameters and gradients are those of the whole model."""
         return super().description() | self._whole_sizes
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
-        """Do the first step, and observe its collectives; see ``TorchTrainer``."""
+        """Do the first step, and observe its collectives; see ``CollectiveTrainer``."""
         self._distribute_gradients(batch)
-        with self._collectives.observed():
-            return super().first_step(batch)
+        return super().first_step(batch)
 
     def _distribute_gradients(self, batch: tuple[Any, ...]) -> None:
         """Let ``DistributedDataParallel`` distribute gradients as in all later steps, where it wraps the model.
@@ -65,34 +54,12 @@ class DividedTrainer(DataParallelTrainer):
         """
         import torch
 
-        if not hasattr(self._model, "reducer"):
+        if not hasattr(self.model, "reducer"):
             return
-        own_devices = [self._device] if self._device.type == "cuda" else []
+        own_devices = [self._library.device] if self._library.uses_gpu() else []
         with torch.random.fork_rng(own_devices):
             for _ in range(2):
                 self.train_step.without_update(batch)
-
-    def observations(self) -> dict[str, Any]:
-        """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""
-        if self.world_size == 1:
-            return super().observations()
-        return super().observations() | {"exchanges": self._collectives.lines()}
-
-    def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
-        """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
-        return self._collectives.alone(kind, group)
-
-    def exchange(self, size: int) -> Callable[[], None]:
-        """Return what does all collectives of a step; ``size`` is that of all."""
-        return self._collectives.alone()
-
-    @contextmanager
-    def local_updates(self) -> Iterator[None]:
-        """Keep steps from exchanging; raises RunError where they can't be done so."""
-        if self.computation_obstacle:
-            raise RunError(self.computation_obstacle)
-        with super().local_updates():
-            yield
 
     def parameter_checksum(self) -> str:
         """Return a digest of the parameters; of divided ones, of this rank's part once it has changed.
@@ -101,8 +68,12 @@ class DividedTrainer(DataParallelTrainer):
         """
         if not self._whole_checksum:
             return super().parameter_checksum()
-        digest = self._checksum_of_part()
+        digest = self._checksum(self._trained_parameters())
         return self._whole_checksum if digest == self._first_checksum else digest
+
+    def _trained_parameters(self) -> list[Any]:
+        """Return what this rank trains, of divided parameters its part of them."""
+        return self._library.trained_parameters(self.layer)
 
     @contextmanager
     def _dividing(self) -> Iterator[None]:
@@ -111,14 +82,7 @@ class DividedTrainer(DataParallelTrainer):
         self._whole_sizes = {name: description[name] for name in ("parameters", "gradient_bytes")}
         self._whole_checksum = super().parameter_checksum()
         yield
-        self._first_checksum = self._checksum_of_part()
-
-    def _replayed(self, collectives: Sequence[Collective]) -> Callable[[], None]:
-        return replayed(collectives, self._device)
-
-    def _checksum_of_part(self) -> str:
-        parts = map(_torch.own_part, self._trained_parameters())
-        return _training.checksum([part.detach().cpu().numpy() for part in parts])
+        self._first_checksum = self._checksum(self._trained_parameters())
 
 
 def device_mesh(layout: Layout, device: Any) -> Any:

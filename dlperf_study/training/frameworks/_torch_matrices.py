@@ -26,7 +26,7 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
 def divide(network: Any, mesh: Any, between_matrices: bool) -> None:
     """Divide the matrices of a transformer among the ranks of a mesh; ``between_matrices``: sequences too, there.
 
-    The parts of a network have the names that ``_torch_transformer`` gives them; a stage of a pipeline has some of
+    The parts of a network have the names that ``_transformer.py`` gives them; a stage of a pipeline has some of
     them. Between stages there are features, of a divided sequence each rank's part.
     """
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor

@@ -5,8 +5,7 @@ needs an older numpy than this project, so it has a Python of its own, which the
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +14,16 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
-from dlperf_study.training.frameworks import _horovod, _tensorflow, _tensorflow_training
-from dlperf_study.training.frameworks._base import ClusterView, Framework, exchange_library, nccl_version
-from dlperf_study.training.frameworks._obstacles import missing_further_package, server_obstacles
-from dlperf_study.training.frameworks._tensorflow_training import FunctionTrainer
+from dlperf_study.training.frameworks import _horovod, _obstacles, _tensorflow
+from dlperf_study.training.frameworks._base import ClusterView, Framework
+from dlperf_study.training.frameworks._horovod import HorovodGroup
+from dlperf_study.training.frameworks._tensorflow_functions import FunctionGroup, FunctionTrainer
+from dlperf_study.training.libraries import tensorflow as tensorflow_library
+from dlperf_study.training.libraries._base import nccl_version
+from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 STRATEGIES = (ALL_REDUCE,)
-LEVELS = _tensorflow_training.LEVELS | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
+LEVELS = _tensorflow.LEVELS | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
 TENSORFLOW = "2.15."
 PYTHON = "the Python that the cluster file names for horovod_tensorflow"
 MAKE = make_or("horovod-tensorflow", "make -C CHECKOUT horovod-tensorflow")
@@ -33,11 +35,11 @@ REMEDY = (
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
-    yield from server_obstacles(configuration)
+    yield from _obstacles.server_obstacles(configuration)
     yield from _horovod.obstacles(configuration, cluster)
     if obstacle := installation_obstacle(version):
         yield obstacle
-    yield from _tensorflow_training.obstacles(configuration, cluster, LEVELS, _horovod.SETTINGS)
+    yield from _tensorflow.obstacles(configuration, cluster, LEVELS, _horovod.SETTINGS)
 
 
 def installation_obstacle(version: str | None) -> str:
@@ -52,7 +54,7 @@ def wrong_version(version: str) -> str:
     """Return that TensorFlow has another version than the one below Horovod, or that Horovod is missing."""
     if version and not version.startswith(TENSORFLOW):
         return f"{PYTHON} has tensorflow {version}, but Horovod 0.28.1 trains with TensorFlow {TENSORFLOW}1"
-    missing = missing_further_package(version)
+    missing = _obstacles.missing_further_package(version)
     return f"{missing} is not installed in {PYTHON}" if missing else ""
 
 
@@ -63,7 +65,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 def gpu_support() -> GpuSupport:
     """Return what the TensorFlow below Horovod can do with GPUs; the NCCL is the one that Horovod was compiled with."""
-    support = _tensorflow.gpu_support()
+    support = tensorflow_library.gpu_support()
     try:
         import horovod.tensorflow as hvd
     # One that is compiled for PyTorch alone: the plan says what is not installed.
@@ -72,87 +74,74 @@ def gpu_support() -> GpuSupport:
     return replace(support, nccl=nccl_version(hvd.nccl_built()))
 
 
-class HorovodTensorflowTrainer(FunctionTrainer):
-    """One rank whose functions average each gradient by Horovod, as its ``DistributedGradientTape`` does."""
+class HorovodTensorflowGroup(HorovodGroup, FunctionGroup):
+    """All ranks, which average each gradient by Horovod, as its ``DistributedGradientTape`` does."""
 
-    #: Horovod's own, and one of gloo that moves bytes, as sampled while gradients were exchanged alone.
-    exchange_threads = 2
+    def __init__(self, hvd: Any, support: Callable[[], GpuSupport], compression: str) -> None:
+        super().__init__(hvd, support)
+        self._compression = getattr(hvd.Compression, compression)
 
-    def __init__(self, configuration: Configuration) -> None:
-        _horovod.show_gpus_of_node(os.environ)
-        _tensorflow.show_own_gpu(os.environ, int(os.environ["HOROVOD_LOCAL_RANK"]))
-        import horovod.tensorflow as hvd
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.maximum(0.0)
 
-        hvd.init()
-        super().__init__(configuration, hvd.rank(), hvd.size())
-        self.build(nullcontext())
-
-    def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log, with the versions of TensorFlow and Horovod."""
-        import horovod
-
-        inherited = super().description()
-        support = gpu_support() if _tensorflow.uses_gpu() else None
-        exchange = {"exchange_library": exchange_library(support)} if self.world_size > 1 else {}
-        version = f"{inherited['library_version']} with horovod {horovod.__version__}"
-        return inherited | {"library_version": version} | exchange
-
-    def exchange(self, size: int) -> Callable[[], None]:
-        """Return what all-reduces tensors of the gradients' sizes; Horovod fuses them as it does in a step."""
+    def maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
         import tensorflow as tf
 
-        tensors = self.leading_tensors(size)
+        with tf.device("/CPU:0"):
+            return float(max(self._hvd.allgather(tf.constant([value], tf.float64), name="agreed_maximum").numpy()))
+
+    def averages(self, tensors: list[Any]) -> list[Any]:
+        """Return the means of gradients over all ranks."""
+        return self._averaged(tensors, "gradient")
+
+    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
+        """Return what all-reduces tensors; Horovod fuses them as it does in a step."""
+        import tensorflow as tf
+
         # A name belongs to one shape: Horovod remembers what was negotiated about it.
-        averages = tf.function(lambda: self._averaged(tensors, f"exchange.{size}"))
+        elements = sum(tensor.shape.num_elements() for tensor in tensors)
+        averages = tf.function(lambda: self._averaged(tensors, f"exchange.{elements}"))
 
         def exchange() -> None:
             averages()
 
         return exchange
 
-    def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
-        import horovod.tensorflow as hvd
-        import tensorflow as tf
-
-        with tf.device("/CPU:0"):
-            return float(max(hvd.allgather(tf.constant([value], tf.float64), name="agreed_maximum").numpy()))
-
-    def close(self) -> None:
-        """Wait for the others, then stop Horovod's thread."""
-        import horovod.tensorflow as hvd
-
-        self.barrier()
-        hvd.shutdown()
-
-    def _averages(self, tensors: list[Any]) -> list[Any]:
-        return self._averaged(tensors, "gradient")
-
-    def _averaged(self, tensors: list[Any], name: str) -> list[Any]:
+    def _averaged(self, tensors: Sequence[Any], name: str) -> list[Any]:
         """Return the means of tensors over all ranks; Horovod tells them apart by their names."""
+        options = {"op": self._hvd.Average, "compression": self._compression}
+        averages = []
+        for index, tensor in enumerate(tensors):
+            averages.append(self._hvd.allreduce(tensor, name=f"{name}.{index}", **options))
+        return averages
+
+
+class HorovodTensorflowTrainer(FunctionTrainer):
+    """One rank whose functions average gradients by Horovod."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        _horovod.show_gpus_of_node(os.environ)
+        tensorflow_library.show_own_gpu(os.environ, int(os.environ["HOROVOD_LOCAL_RANK"]))
         import horovod.tensorflow as hvd
 
-        compression = getattr(hvd.Compression, self._configuration.gradient_compression)
-        options = {"op": hvd.Average, "compression": compression}
-        return [hvd.allreduce(tensor, name=f"{name}.{k}", **options) for k, tensor in enumerate(tensors)]
+        group = HorovodTensorflowGroup(hvd, gpu_support, configuration.gradient_compression)
+        super().__init__(configuration, TensorFlow(configuration, configuration.threads_per_device), group)
 
-    def _step(self, batch: tuple[Any, ...], exchanged: Callable[[list[Any]], list[Any]]) -> Any:
-        """Return the loss of a step whose gradients are ``exchanged`` before the update."""
-        loss, gradients = self._compute(*batch)
-        self._scaler.update(exchanged(gradients), self._update)
-        return loss
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log, with the versions of TensorFlow and Horovod."""
+        import horovod
 
-    def _update(self, gradients: list[Any]) -> None:
-        self._optimizer.begin()
-        for parameter, gradient, kept in zip(self.network.parameters, gradients, self._optimizer.kept, strict=True):
-            self._optimizer.update(parameter, gradient, *kept)
+        inherited = super().description()
+        return inherited | {"library_version": f"{inherited['library_version']} with horovod {horovod.__version__}"}
 
 
 FRAMEWORK = Framework(
     name="horovod_tensorflow",
     display_name="Horovod (TensorFlow)",
     library="tensorflow",
-    packages=_tensorflow_training.PACKAGES,
+    packages=_tensorflow.PACKAGES,
     further_packages=("horovod",),
     strategies=STRATEGIES,
     obstacles=obstacles,
@@ -160,10 +149,10 @@ FRAMEWORK = Framework(
     version_remedy=REMEDY,
     job=job,
     trainer=HorovodTensorflowTrainer,
-    environment_prefixes=(*_tensorflow_training.ENVIRONMENT_PREFIXES, _horovod.ENVIRONMENT_PREFIX),
+    environment_prefixes=(*_tensorflow.ENVIRONMENT_PREFIXES, _horovod.ENVIRONMENT_PREFIX),
     compilers={"xla": None},
-    decided_variables=(*_tensorflow_training.DECIDED_VARIABLES, *_horovod.DECIDED_VARIABLES),
+    decided_variables=(*_tensorflow.DECIDED_VARIABLES, *_horovod.DECIDED_VARIABLES),
     gpu_support=gpu_support,
     gpu_remedy=f"{MAKE} HOROVOD_GPU_OPERATIONS=NCCL",
-    allocator=_tensorflow.TensorflowAllocator,
+    allocator=tensorflow_library.TensorflowAllocator,
 )

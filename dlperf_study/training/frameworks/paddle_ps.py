@@ -27,8 +27,8 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.frameworks import _paddle, _paddle_obstacles, _training
-from dlperf_study.training.frameworks._base import ClusterView, Framework, Stopwatch
+from dlperf_study.training.frameworks import _paddle
+from dlperf_study.training.frameworks._base import ClusterView, Framework
 from dlperf_study.training.frameworks._obstacles import (
     BUILT_LEVELS,
     missing_library,
@@ -44,6 +44,8 @@ from dlperf_study.training.frameworks._processes import (
     trainer_nodes,
     worker_command,
 )
+from dlperf_study.training.libraries import _base
+from dlperf_study.training.libraries import paddle as paddle_library
 
 STRATEGIES = ("local", "async", "sync")
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
@@ -70,9 +72,9 @@ def wrong_version(version: str) -> str:
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     yield from missing_library("paddlepaddle", version, install_command("paddle"))
-    yield from _paddle_obstacles.obstacles(configuration, cluster.device)
+    yield from _paddle.obstacles(configuration, cluster.device)
     yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
-    yield from _paddle_obstacles.memory_format_obstacles(configuration)
+    yield from _paddle.memory_format_obstacles(configuration)
     yield from sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
@@ -167,11 +169,12 @@ class ParameterServerTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = _paddle.environment_rank()
+        self.rank, self.world_size = paddle_library.environment_rank()
         strategy = exchange.STRATEGIES.get(configuration.strategy)
         self.exchange_kind = strategy.exchange if strategy else exchange.NO_EXCHANGE
         self._configuration = configuration
-        self._program = StaticProgram(configuration)
+        self._library = paddle_library.Paddle(configuration)
+        self._program = StaticProgram(self._library)
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.step
@@ -181,7 +184,9 @@ class ParameterServerTrainer:
         """Return the fields of the rank log about library, device and model."""
         elements = sum(self._program.parameter_elements())
         exchanged, threads = (4 * elements, EXCHANGE_THREADS) if self._client else (0, 0)
-        return _paddle.description(self._configuration, elements, exchanged, threads)
+        description = self._library.description() | _base.model_facts(self._configuration)
+        description["device"] = "cpu"
+        return description | {"parameters": elements, "gradient_bytes": exchanged, "exchange_threads": threads}
 
     def transfer_batch(self, images: Any, labels: Any) -> dict[str, Any]:
         """Return a batch as the executor is fed with it."""
@@ -193,7 +198,7 @@ class ParameterServerTrainer:
 
         product = self._program.first_product
         if not product:
-            raise RunError(_training.NO_PRODUCT)
+            raise RunError(_base.NO_PRODUCT)
         _, output = self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss, product])
         if self._client:
             self._client.finish_step()
@@ -245,9 +250,9 @@ class ParameterServerTrainer:
         """Return the largest ``value`` of all trainers."""
         return self._client.agreed_maximum(value) if self._client else value
 
-    def stopwatch(self) -> Stopwatch:
+    def stopwatch(self) -> _base.Stopwatch:
         """Return a stopwatch for the CPU."""
-        return _paddle.stopwatch()
+        return self._library.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a fetched loss as a number."""
@@ -261,7 +266,7 @@ class ParameterServerTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""
-        return _training.checksum(self._program.parameter_values())
+        return _base.checksum(self._program.parameter_values())
 
     def close(self) -> None:
         """Leave the job."""
@@ -274,7 +279,7 @@ def serve(configuration: Configuration) -> None:
     """Be one parameter server, until the launcher ends this process."""
     from paddle.distributed import fleet
 
-    StaticProgram(configuration)
+    StaticProgram(paddle_library.Paddle(configuration))
     fleet.init_server()
     fleet.run_server()
 
@@ -293,5 +298,5 @@ FRAMEWORK = Framework(
     server=serve,
     refused_strategies=REFUSED_STRATEGIES,
     environment_prefixes=_paddle.ENVIRONMENT_PREFIXES,
-    allocator=_paddle.PaddleAllocator,
+    allocator=paddle_library.PaddleAllocator,
 )

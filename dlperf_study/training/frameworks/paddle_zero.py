@@ -3,20 +3,16 @@
 Each gradient is reduced to the rank that updates its parameter, and that rank broadcasts the parameter.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 from dlperf_study.training.frameworks import paddle_collective
 from dlperf_study.training.frameworks._base import ClusterView
-from dlperf_study.training.frameworks._collectives import StepCollectives
 from dlperf_study.training.frameworks._obstacles import Levels
-from dlperf_study.training.frameworks._paddle_collectives import observed_collectives, replayed
 from dlperf_study.training.frameworks.paddle_collective import DataParallelTrainer
-from dlperf_study.training.models._paddle_layers import trainable_parameters
 
 STRATEGIES = ("zero",)
 LEVELS: Levels = paddle_collective.LEVELS | {
@@ -39,38 +35,16 @@ class ZeroTrainer(DataParallelTrainer):
     """One rank that updates its part of the parameters; alone, all. Its collectives are observed in the first step."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._collectives = StepCollectives(configuration.layout, observed_collectives, replayed)
         self._is_local = False
         super().__init__(configuration)
-        if self.world_size > 1:
-            self.exchange_kind = COLLECTIVES
-
-    def first_step(self, batch: tuple[Any, ...]) -> str:
-        """Do the first step, and observe its collectives; see ``DataParallelTrainer``."""
-        with self._collectives.observed():
-            return super().first_step(batch)
-
-    def observations(self) -> dict[str, Any]:
-        """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""
-        if self.world_size == 1:
-            return super().observations()
-        return super().observations() | {"exchanges": self._collectives.lines()}
-
-    def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
-        """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
-        return self._collectives.alone(kind, group)
-
-    def exchange(self, size: int) -> Callable[[], None]:
-        """Return what does all collectives of a step; ``size`` is that of all."""
-        return self._collectives.alone()
+        self.observe_collectives()
 
     @contextmanager
-    def local_updates(self) -> Iterator[None]:
-        """Keep steps from exchanging: each rank updates its part of the parameters by its own gradients."""
-        with self._restored():
-            self._is_local = True
-            yield
-            self._is_local = False
+    def _without_exchange(self) -> Iterator[None]:
+        """Let each rank update its part of the parameters by its own gradients."""
+        self._is_local = True
+        yield
+        self._is_local = False
 
     def _update(self) -> None:
         """Exchange gradients, update this rank's part of the parameters, and send it, unless steps are local."""
@@ -83,16 +57,10 @@ class ZeroTrainer(DataParallelTrainer):
         strategy = fleet.DistributedStrategy()
         strategy.hybrid_configs = {"sharding_degree": self.world_size, "dp_degree": 1, "mp_degree": 1, "pp_degree": 1}
         fleet.init(is_collective=True, strategy=strategy)
-        model = fleet.distributed_model(self._layer)
+        model = fleet.distributed_model(self.layer)
         self._own_optimizer = self._optimizer
         self._optimizer = fleet.distributed_optimizer(self._optimizer)
         return model
-
-    def _gradient_bytes(self) -> int:
-        if self.world_size == 1:
-            return 0
-        parameters = trainable_parameters(self._layer)
-        return sum(int(parameter.size) * parameter.element_size() for parameter in parameters)
 
 
 FRAMEWORK = replace(

@@ -12,8 +12,8 @@ token, which ends the step.
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -23,17 +23,13 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.frameworks import _processes, _tensorflow, _tensorflow_training, _training
+from dlperf_study.training.frameworks import _obstacles, _processes, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._obstacles import missing_library, sequence_obstacles
-from dlperf_study.training.frameworks._processes import (
-    addresses,
-    gpus_per_node,
-    server_nodes,
-    trainer_nodes,
-    worker_command,
-)
-from dlperf_study.training.frameworks._tensorflow_training import TensorflowTrainer
+from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
+from dlperf_study.training.libraries import _base
+from dlperf_study.training.libraries import tensorflow as tensorflow_library
+from dlperf_study.training.libraries._base import Output
+from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 #: Trainers are in lockstep, so no gradient is late; accumulators drop those of a smaller number than their own.
 NEVER_LATE = 2**62
@@ -41,14 +37,15 @@ FIRST_SERVER = "/job:ps/task:0"
 
 
 class ServedGraph:
-    """The networks of a trainer and its operations, by name; ``build`` makes a network.
+    """The networks of a trainer and its operations, by name.
 
     ``served`` has its parameters on the servers, ``own`` is a copy of this trainer, with a rule to update it.
     """
 
-    def __init__(self, configuration: Configuration, rank: int, build: Any) -> None:
+    def __init__(self, library: TensorFlow, rank: int) -> None:
         import tensorflow as tf
 
+        configuration, self._library = library.configuration, library
         self._configuration, self._rank, self._trainers = configuration, rank, configuration.world_size
         size, samples = configuration.image_size, configuration.batch_per_device
         self._new_images = tf.compat.v1.placeholder(tf.float32, [samples, 3, size, size])
@@ -56,8 +53,8 @@ class ServedGraph:
         with tf.device(f"/job:worker/task:{rank}"):
             self._build_batch()
             with _parameters_on_servers(configuration.servers):
-                self.served = build()
-            self.own = build()
+                self.served = library.built(rank, self._trainers)
+            self.own = library.built(rank, self._trainers)
             self.loss, gradients = self._loss_and_gradients(self.served)
             self.push = self._pushed(gradients)
             self.own_loss, own_gradients = self._loss_and_gradients(self.own)
@@ -106,7 +103,7 @@ class ServedGraph:
         """Make the variables of the batch: a step that was fed with it would copy it to its device every time."""
         import tensorflow as tf
 
-        images = _tensorflow_training.in_memory_format(self._configuration, self._new_images)
+        images = tensorflow_library.in_memory_format(self._configuration, self._new_images)
         new_values = (images, self._new_labels)
         self._batch = [tf.Variable(tf.zeros(value.shape, value.dtype), trainable=False) for value in new_values]
         pairs = zip(self._batch, new_values, strict=True)
@@ -116,13 +113,13 @@ class ServedGraph:
         import tensorflow as tf
 
         batch = tuple(map(tf.convert_to_tensor, self._batch))
-        return _tensorflow_training.loss_and_gradients(self._configuration, network, batch)
+        return self._library.loss_and_gradients(network, batch)
 
     def _updated(self, parameters: list[Any], gradients: list[Any]) -> Any:
         """Return what applies gradients where the parameters are."""
         import tensorflow as tf
 
-        optimizer = tf.compat.v1.train.GradientDescentOptimizer(_training.LEARNING_RATE, use_locking=True)
+        optimizer = tf.compat.v1.train.GradientDescentOptimizer(_base.LEARNING_RATE, use_locking=True)
         return optimizer.apply_gradients(zip(gradients, parameters, strict=True))
 
     def _pushed(self, gradients: list[Any]) -> Any:
@@ -182,7 +179,7 @@ def _parameters_on_servers(servers: int) -> AbstractContextManager[Any]:
 
 
 STRATEGIES = ("async", "sync")
-LEVELS = _tensorflow_training.LEVELS | {
+LEVELS = _tensorflow.LEVELS | {
     "strategy": STRATEGIES,
     "optimizer": ("sgd",),
     "compiler": ("none",),
@@ -199,9 +196,9 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if not configuration.servers:
         yield f"strategy {configuration.strategy} needs servers of at least 1"
-    yield from missing_library("tensorflow", version, _tensorflow_training.REMEDY)
-    yield from sequence_obstacles(configuration)
-    yield from _tensorflow_training.obstacles(configuration, cluster, LEVELS, refused=REFUSED_LEVELS)
+    yield from _obstacles.missing_library("tensorflow", version, _tensorflow.REMEDY)
+    yield from _obstacles.sequence_obstacles(configuration)
+    yield from _tensorflow.obstacles(configuration, cluster, LEVELS, refused=REFUSED_LEVELS)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -209,16 +206,21 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
     Servers never exit by themselves; the launcher ends them.
     """
-    servers, trainers = server_nodes(configuration), trainer_nodes(configuration)
+    servers, trainers = _processes.server_nodes(configuration), _processes.trainer_nodes(configuration)
     processes = {
-        "ps": addresses("server_host", servers),
-        "worker": addresses("host", trainers, first_port=len(servers)),
+        "ps": _processes.addresses("server_host", servers),
+        "worker": _processes.addresses("host", trainers, first_port=len(servers)),
     }
     tasks = []
     for role, nodes in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
         for index, node in enumerate(nodes):
             tasks.append(_task(configuration, cluster, processes, role, index, node))
-    return Job(tuple(tasks), configuration.nodes, ports=len(tasks), gpus_per_node=gpus_per_node(configuration, cluster))
+    return Job(
+        tuple(tasks),
+        configuration.nodes,
+        ports=len(tasks),
+        gpus_per_node=_processes.gpus_per_node(configuration, cluster),
+    )
 
 
 def _task(
@@ -229,7 +231,7 @@ def _task(
     index: int,
     node: int,
 ) -> Task:
-    argv = worker_command(configuration, cluster)
+    argv = _processes.worker_command(configuration, cluster)
     kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
     position = {"cluster": processes, "task": {"type": kind, "index": index}}
     environment = _tensorflow.environment(configuration, cluster, node)
@@ -240,68 +242,106 @@ def _task(
     return Task(f"{role}-{index}", role, node, argv, environment)
 
 
-class ParameterServerTrainer(TensorflowTrainer):
-    """One trainer, with a session of its own."""
+class ServedStep:
+    """A step of one trainer, in a session of its own: it reads parameters and applies gradients on the servers."""
 
-    #: gRPC has about ten threads. Sampled while 9 MB were exchanged alone, at most two of them wanted a core at once in
-    #: 87 to 89 % of the samples.
-    exchange_threads = 2
+    def __init__(self, session: Any, graph: ServedGraph) -> None:
+        self._session, self._graph = session, graph
 
-    def __init__(self, configuration: Configuration) -> None:
-        position = json.loads(os.environ["TF_CONFIG"])
-        rank, exchange_kind = position["task"]["index"], exchange.STRATEGIES[configuration.strategy].exchange
-        _tensorflow.show_own_gpu(os.environ, rank % configuration.devices_per_node)
-        import tensorflow as tf
-
-        super().__init__(configuration, rank, configuration.world_size, exchange_kind)
-        for endpoint in position["cluster"]["ps"]:
-            _processes.wait_for(endpoint)
-        self._server = _server(configuration)
-        with tf.Graph().as_default():
-            self._graph = ServedGraph(configuration, self.rank, self.build_network)
-            self.network = self._graph.served
-            settings = _settings(configuration)
-            # Without these it would wait for the other trainers.
-            settings.device_filters.extend(["/job:ps", f"/job:worker/task:{self.rank}"])
-            self._session = tf.compat.v1.Session(self._server.target, config=settings)
-        self._graph.initialise(self._session)
-
-    def transfer_batch(self, images: Any, labels: Any) -> None:
-        """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
-        self._graph.take_batch(self._session, images, labels)
-
-    def graph_of_step(self, batch: None) -> Any:
-        """Return the graph of all steps."""
-        return self._session.graph
-
-    def train_step(self, batch: None) -> Any:
+    def __call__(self, batch: None) -> Any:
         """Read the parameters, compute the gradients, and apply them on the servers."""
         return self._session.run([self._graph.loss, self._graph.push])[0]
 
-    def computation_step(self, batch: None) -> Any:
+    def local(self, batch: None) -> Any:
         """Do a step of the copy that this trainer has."""
         return self._session.run([self._graph.own_loss, self._graph.update_own])[0]
 
-    @contextmanager
-    def local_updates(self) -> Iterator[None]:
-        """Copy the parameters from the servers, which stay as they are."""
-        self._session.run(self._graph.pull)
-        yield
+    def observed(self, batch: None, layer: Any) -> tuple[list[Output], dict[str, int]]:
+        """Do the first step; return what the graph says of its outputs."""
+        self(batch)
+        return tensorflow_library.outputs(self._session.graph), {}
 
-    def exchange(self, size: int) -> Callable[[], None]:
-        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
-        return partial(self._session.run, self._graph.exchange)
+    def update_kernels(self) -> dict[str, str]:
+        """Return nothing: TensorFlow can't be asked."""
+        return {}
 
     def loss_scaling(self) -> None:
         """Return nothing: losses are not scaled."""
 
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Copy the parameters from the servers, which stay as they are."""
+        self._session.run(self._graph.pull)
+        yield
+
+
+class ServedTrainers(Communication):
+    """All trainers, which meet over queues on the servers."""
+
+    #: gRPC has about ten threads. Sampled while 9 MB were exchanged alone, at most two of them wanted a core at once in
+    #: 87 to 89 % of the samples.
+    threads = 2
+    session: Any
+    graph: ServedGraph
+
     def barrier(self) -> None:
         """Wait for all trainers."""
-        self.agreed_maximum(0.0)
+        self.maximum(0.0)
+
+    def maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers."""
+        return self.graph.agreed_maximum(self.session, value)
+
+    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
+        return partial(self.session.run, self.graph.exchange)
+
+    def leave(self) -> None:
+        """Close the connection."""
+        self.session.close()
+
+
+class ParameterServerTrainer(CollectiveTrainer):
+    """One trainer, with a session of its own."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        position = json.loads(os.environ["TF_CONFIG"])
+        rank = position["task"]["index"]
+        tensorflow_library.show_own_gpu(os.environ, rank % configuration.devices_per_node)
+        import tensorflow as tf
+
+        library, trainers = TensorFlow(configuration), ServedTrainers(rank, configuration.world_size)
+        super().__init__(configuration, library, trainers)
+        self.exchange_kind = exchange.STRATEGIES[configuration.strategy].exchange
+        for endpoint in position["cluster"]["ps"]:
+            _processes.wait_for(endpoint)
+        self._server = _server(configuration)
+        with tf.Graph().as_default():
+            self._graph = trainers.graph = ServedGraph(library, rank)
+            self.layer = self._graph.served
+            settings = _settings(configuration)
+            # Without these it would wait for the other trainers.
+            settings.device_filters.extend(["/job:ps", f"/job:worker/task:{rank}"])
+            self._session = trainers.session = tf.compat.v1.Session(self._server.target, config=settings)
+        self._graph.initialise(self._session)
+        step = ServedStep(self._session, self._graph)
+        self.train_step, self.computation_step = step, step.local
+
+    def transfer_batch(self, *batch: Any) -> None:
+        """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
+        self._graph.take_batch(self._session, *batch)
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
+        return self._communication.all_reduce(())
+
+    def barrier(self) -> None:
+        """Wait for all trainers."""
+        self._communication.barrier()
 
     def agreed_maximum(self, value: float) -> float:
         """Return the largest ``value`` of all trainers."""
-        return self._graph.agreed_maximum(self._session, value)
+        return self._communication.maximum(value)
 
     def settle(self) -> Drain:
         """Wait for the last step of every trainer, which ends with its gradients applied: nothing is pending then."""
@@ -310,12 +350,10 @@ class ParameterServerTrainer(TensorflowTrainer):
 
     def parameter_checksum(self) -> str:
         """Return a digest of the parameters on the servers."""
-        return _training.checksum(self._session.run(self.network.parameters))
+        return _base.checksum(self._session.run(self.layer.parameters))
 
-    def close(self) -> None:
-        """Wait for the others, so that no trainer leaves while one still trains."""
-        self.barrier()
-        self._session.close()
+    def _without_exchange(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
 
 def serve(configuration: Configuration) -> None:
@@ -348,15 +386,15 @@ FRAMEWORK = Framework(
     name="tensorflow_ps",
     display_name="TensorFlow parameter server",
     library="tensorflow",
-    packages=_tensorflow_training.PACKAGES,
+    packages=_tensorflow.PACKAGES,
     strategies=STRATEGIES,
     obstacles=obstacles,
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,
-    environment_prefixes=_tensorflow_training.ENVIRONMENT_PREFIXES,
-    decided_variables=_tensorflow_training.DECIDED_VARIABLES,
-    gpu_support=_tensorflow.gpu_support,
-    gpu_remedy=_tensorflow_training.GPU_REMEDY,
-    allocator=_tensorflow.TensorflowAllocator,
+    environment_prefixes=_tensorflow.ENVIRONMENT_PREFIXES,
+    decided_variables=_tensorflow.DECIDED_VARIABLES,
+    gpu_support=tensorflow_library.gpu_support,
+    gpu_remedy=_tensorflow.GPU_REMEDY,
+    allocator=tensorflow_library.TensorflowAllocator,
 )

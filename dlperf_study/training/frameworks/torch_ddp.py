@@ -2,21 +2,20 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ELEMENT_BYTES
+from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.frameworks import _processes, _torch, _torch_training
+from dlperf_study.training.frameworks import _obstacles, _processes, _torch
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._obstacles import micro_batch_obstacles
-from dlperf_study.training.frameworks._processes import gpus_per_node, network_environment
-from dlperf_study.training.frameworks._torch_training import TorchTrainer
+from dlperf_study.training.frameworks._trainer import Communication
+from dlperf_study.training.libraries import _torch_steps
+from dlperf_study.training.libraries import torch as torch_library
+from dlperf_study.training.libraries._base import Buffer
 
 #: The files of the launcher below its log folder: one folder per attempt and rank, one file per stream.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
@@ -26,8 +25,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if not configuration.fusion_mib:
         yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
-    yield from micro_batch_obstacles(configuration)
-    yield from _torch_training.obstacles(configuration, cluster, version, settings=("fusion_mib", "micro_batches"))
+    yield from _obstacles.micro_batch_obstacles(configuration)
+    yield from _torch.obstacles(configuration, cluster, version, settings=("fusion_mib", "micro_batches"))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -46,84 +45,77 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
             *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
             *("-m", "dlperf_study.training.worker"),
         )
-        environment = _torch_training.environment(configuration, cluster, node)
-        environment |= network_environment(configuration, cluster, node)
+        environment = _torch.environment(configuration, cluster, node)
+        environment |= _processes.network_environment(configuration, cluster, node)
         tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
-    gpus = gpus_per_node(configuration, cluster)
+    gpus = _processes.gpus_per_node(configuration, cluster)
     return Job(tuple(tasks), nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
-class DataParallelTrainer(TorchTrainer):
-    """One rank under ``DistributedDataParallel``; alone, the plain model."""
+class TorchGroup(Communication):
+    """All ranks, which have met by ``torch.distributed``."""
 
     #: One that moves bytes and two that reduce.
-    exchange_threads = 3
+    threads = 3
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        import torch.distributed as dist
+
+        dist.barrier()
+
+    def maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
+        import torch
+        import torch.distributed as dist
+
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        maximum = torch.tensor([value], dtype=torch.float64, device=device)
+        dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return float(maximum)
+
+    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
+        """Return what all-reduces tensors one after the other."""
+        import torch.distributed as dist
+
+        def exchange() -> None:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+        return exchange
+
+    def gpu_support(self) -> GpuSupport:
+        """Return the support of PyTorch, whose NCCL exchanges."""
+        return torch_library.gpu_support()
+
+    def leave(self) -> None:
+        """End the threads of the exchange. A thread of gloo that lives when Python ends can abort it.
+
+        It ends with the last reference to its group.
+        """
+        import torch.distributed as dist
+
+        if self.ranks > 1:
+            gc.collect()
+            dist.destroy_process_group()
+
+
+class DataParallelTrainer(_torch.TorchTrainer):
+    """One rank under ``DistributedDataParallel``; alone, the plain model."""
 
     def __init__(self, configuration: Configuration) -> None:
         rank, world_size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
         if world_size > 1:
             _join(rank, world_size)
-        super().__init__(configuration, rank, world_size, local_rank)
-        self._model = self._parallel() if world_size > 1 else self._layer
-        self.train_step = self._step(self._model, self._optimizer(), self._update)
-        self.computation_step = self.train_step
-
-    @contextmanager
-    def local_updates(self) -> Iterator[None]:
-        """Keep ``backward`` from exchanging gradients; what the steps change is taken back."""
-        with self.train_step.restored(), self._model.no_sync():
-            yield
-
-    def exchange(self, size: int) -> Callable[[], None]:
-        """Return what all-reduces buffers of the sizes that ``DistributedDataParallel`` fuses the gradients into."""
-        import torch.distributed as dist
-
-        buffers = self._leading(self._buffers, size)
-
-        def exchange() -> None:
-            for buffer in buffers:
-                dist.all_reduce(buffer)
-
-        return exchange
-
-    def barrier(self) -> None:
-        """Wait for all ranks, each with its device idle."""
-        import torch.distributed as dist
-
-        self._synchronise()
-        if self.world_size > 1:
-            dist.barrier()
-
-    def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
-        import torch
-        import torch.distributed as dist
-
-        if self.world_size == 1:
-            return value
-        maximum = torch.tensor([value], dtype=torch.float64, device=self._device)
-        dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
-        return float(maximum)
-
-    def close(self) -> None:
-        """Wait for the others, so that no rank leaves while one still exchanges; end the threads of the exchange.
-
-        A thread of gloo that lives when Python ends can abort it. It ends with the last reference to its group, and the
-        model has one. No step can be done after this.
-        """
-        import torch.distributed as dist
-
-        self.barrier()
-        if self.world_size > 1:
-            del self._model, self.train_step, self.computation_step
-            gc.collect()
-            dist.destroy_process_group()
+        super().__init__(configuration, TorchGroup(rank, world_size), local_rank)
+        self.model = self._parallel() if world_size > 1 else self.layer
+        self.train_step = self.computation_step = self._step(self.model, self._optimizer(), self._update)
 
     def _optimizer(self) -> Any:
-        return _torch_training.optimizer(self._configuration, self._layer)
+        return self._library.optimizer(torch_library.trained(self.layer))
 
     def _update(self, optimizer: Any, scaler: Any) -> None:
-        _torch_training.plain_update(optimizer, scaler)
+        _torch_steps.plain_update(optimizer, scaler)
 
     def _parallel(self) -> Any:
         """Return the layer wrapped.
@@ -133,22 +125,25 @@ class DataParallelTrainer(TorchTrainer):
         """
         from torch.nn.parallel import DistributedDataParallel
 
-        shard = [name for name, p in self._layer.named_parameters() if getattr(p, "no_sync", False)]
-        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self._layer, shard)
+        shard = [name for name, p in self.layer.named_parameters() if getattr(p, "no_sync", False)]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.layer, shard)
         fused = {} if self._configuration.fusion_mib < 0 else {"bucket_cap_mb": self._configuration.fusion_mib}
-        model = DistributedDataParallel(self._layer, forward_sync_buffers=False, **fused)
+        model = DistributedDataParallel(self.layer, forward_sync_buffers=False, **fused)
         if self._configuration.gradient_compression == "fp16":
             from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
             model.register_comm_hook(None, fp16_compress_hook)
         return model
 
-    @cached_property
-    def _buffers(self) -> list[Any]:
-        """The buffers of an exchange; gradients are distributed over them in the first step."""
-        buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
-        compressed = ELEMENT_BYTES[self._configuration.gradient_compression] == 2
-        return [buffer.half() if compressed else buffer for buffer in buckets]
+    def _buffers(self) -> list[Buffer]:
+        """Return the buffers of an exchange; gradients are distributed over them in the first step."""
+        buckets = self.model.reducer._get_zeros_like_grad_buckets()
+        return [self._library.buffer(bucket.buffer()) for bucket in buckets]
+
+    def _forget(self) -> None:
+        """Drop the model, which has a reference to the group; no step can be done after this."""
+        if self.world_size > 1:
+            del self.model, self.train_step, self.computation_step
 
 
 def _join(rank: int, world_size: int) -> None:
@@ -182,13 +177,13 @@ FRAMEWORK = Framework(
     display_name="PyTorch DDP",
     library="torch",
     packages=("torch",),
-    strategies=_torch_training.STRATEGIES,
+    strategies=_torch.STRATEGIES,
     obstacles=obstacles,
     job=job,
     trainer=DataParallelTrainer,
-    gpu_support=_torch.gpu_support,
-    compilers=_torch_training.COMPILERS,
-    gpu_remedy=_torch_training.GPU_REMEDY,
-    allocator=_torch.TorchAllocator,
+    gpu_support=torch_library.gpu_support,
+    compilers=_torch.COMPILERS,
+    gpu_remedy=_torch.GPU_REMEDY,
+    allocator=torch_library.TorchAllocator,
     alone="torch",
 )

@@ -5,20 +5,21 @@ when the last micro-batch is done; a head that is the embedding is on the first 
 which add their gradients of it up. Ranks may divide the matrices of each stage too, as ``torch_tensor`` does.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import GPIPE, INTERLEAVED, ONE_FORWARD_ONE_BACKWARD, SCHEDULES
-from dlperf_study.training.frameworks import _torch, _torch_divided, _torch_training, torch_ddp
+from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles, sequence_model
 from dlperf_study.training.frameworks._torch_matrices import divide, divide_gradients, undivided_sizes
-from dlperf_study.training.frameworks._torch_training import TrainingStep
 from dlperf_study.training.frameworks.torch_tensor import TensorTrainer
-from dlperf_study.training.models._base import network_of
+from dlperf_study.training.libraries import torch as torch_library
+from dlperf_study.training.libraries._torch_steps import TrainingStep, Update, plain_update
+from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("pipeline",)
 LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
@@ -39,7 +40,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from undivided_sizes(configuration)
     if configuration.sequence_parallel and configuration.tensor_parallel == 1:
         yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
-    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
 
 
 def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
@@ -72,36 +73,38 @@ class PipelineTrainer(TensorTrainer):
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, in which the stages agree that all know the shapes of their activations, too."""
         number_format = super().first_step(batch)
-        calls = self._collectives.calls
-        self._collectives.calls = [call for call in calls if call.number_format.is_floating_point]
+        if self._collectives:
+            calls = self._collectives.calls
+            self._collectives.calls = [call for call in calls if call.number_format.is_floating_point]
         return number_format
 
-    def close(self) -> None:
-        """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
+    def _forget(self) -> None:
+        """Drop all that has a group of ranks."""
         del self._pipeline
-        super().close()
+        super()._forget()
 
     def _parallel(self) -> Any:
         """Return the layers of this rank, as a list of stages."""
         from torch.nn import ModuleList
 
         with self._dividing():
-            is_tied = tied_weight(self._layer) is not None
-            parts = parts_of(self._layer, self._configuration, self.rank)
+            is_tied = tied_weight(self.layer) is not None
+            parts = own_parts(self.layer, self._configuration, self.rank)
             if self._configuration.tensor_parallel > 1:
                 for part in parts.values():
                     divide(part, self._mesh["tensor"], self._configuration.sequence_parallel)
-            stages = stages_of(self._layer, parts, self._configuration)
-            self._layer = ModuleList(stages.values())
-            self._parts = _torch_training.trainable_parameters(self._layer)
+            stages = pipeline_stages(self.layer, parts, self._configuration)
+            self.layer = ModuleList(stages.values())
+            self._parts = self._library.trained_parameters(self.layer)
         tied = tied_ends(parts, self._configuration.layout, self.rank, self._mesh) if is_tied else None
         features = features_between(self._configuration)
-        self._pipeline = Pipeline(self._configuration, stages, self.rank, self._device, self._mesh, tied, features)
-        return self._layer
+        self._pipeline = Pipeline(
+            self._configuration, stages, self.rank, self._library.device, self._mesh, tied, features
+        )
+        return self.layer
 
-    def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> TrainingStep:
-        update = update or _torch_training.plain_update
-        return PipelinedStep(self._configuration, self._pipeline, optimizer, self._device, update)
+    def _step(self, model: Any, optimizer: Any, update: Update = plain_update) -> TrainingStep:
+        return PipelinedStep(self._library, self._pipeline, optimizer, update)
 
 
 class PipelinedStep(TrainingStep):
@@ -149,7 +152,8 @@ class Pipeline:
             named = {f"target_{position}": target for position, target in enumerate(targets)}
             self._schedule.step(target=targets[0], losses=losses, return_outputs=False, **named)
         else:
-            self._schedule.step(*([inputs] if self._is_first else []), return_outputs=False)
+            own_inputs = [inputs] if self._is_first else []
+            self._schedule.step(*own_inputs, return_outputs=False)
         return torch.stack(losses).mean().detach() if losses else None
 
     def exchange_gradients(self) -> None:
@@ -157,29 +161,31 @@ class Pipeline:
         import torch.distributed as dist
 
         divide_gradients(self._parameters)
-        for parameters in _buffers(self._parameters) if self._data else ():
-            _average([_torch.own_part(parameter.grad) for parameter in parameters], self._replicas, self._data)
+        if self._data:
+            for parameters in _buffers(self._parameters):
+                gradients = [torch_library.own_part(parameter.grad) for parameter in parameters]
+                _average(gradients, self._replicas, self._data)
         if self._tied:
-            dist.all_reduce(_torch.own_part(self._tied.parameter.grad), group=self._tied.group)
+            dist.all_reduce(torch_library.own_part(self._tied.parameter.grad), group=self._tied.group)
 
 
-def parts_of(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
+def own_parts(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
     """Return the parts of a network by their position: equal numbers of blocks, in turn to each rank of a pipeline.
 
     The first has what comes before the blocks too, the last what comes after them.
     """
-    from dlperf_study.training.models._torch_transformer import stage_of
+    from dlperf_study.training.models._torch_transformer import network_stage
 
-    network = network_of(layer)
+    network = without_loss(layer)
     ranks, count = configuration.pipeline_parallel, configuration.pipeline_parallel * configuration.virtual_stages
     size, parts = len(network.blocks) // count, {}
     for position in range(configuration.layout.coordinates(rank).pipeline, count, ranks):
         layers = range(position * size, (position + 1) * size)
-        parts[position] = stage_of(network, layers, position == 0, position == count - 1)
+        parts[position] = network_stage(network, layers, position == 0, position == count - 1)
     return parts
 
 
-def stages_of(layer: Any, parts: Mapping[int, Any], configuration: Configuration) -> dict[int, Any]:
+def pipeline_stages(layer: Any, parts: Mapping[int, Any], configuration: Configuration) -> dict[int, Any]:
     """Return the stages of the parts of a network; the last has the loss too."""
     last = configuration.pipeline_parallel * configuration.virtual_stages - 1
     return {position: _taking_targets(part, layer if position == last else None) for position, part in parts.items()}
@@ -202,7 +208,7 @@ def _taking_targets(part: Any, layer: Any) -> Any:
 
 def tied_weight(layer: Any) -> Any:
     """Return the parameter that is the embedding and the head of a network; None if they are two."""
-    network = network_of(layer)
+    network = without_loss(layer)
     return network.wte.weight if network.wte.weight is network.head.weight else None
 
 
@@ -229,7 +235,9 @@ def features_between(configuration: Configuration) -> Any:
 
     model = sequence_model(configuration)
     assert model  # Others are refused.
-    length = configuration.sequence_length // (configuration.tensor_parallel if configuration.sequence_parallel else 1)
+    length = configuration.sequence_length
+    if configuration.sequence_parallel:
+        length //= configuration.tensor_parallel
     sizes = (configuration.batch_per_device // configuration.micro_batches, length, model.sizes.hidden)
     return torch.empty(sizes, device="meta", requires_grad=True)
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.training.frameworks import _torch_divided, _torch_training, torch_ddp
+from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles
 from dlperf_study.training.frameworks._torch_divided import DividedTrainer, device_mesh, forget_groups
 from dlperf_study.training.frameworks._torch_matrices import by_placement, divide, divide_gradients, undivided_sizes
-from dlperf_study.training.models._base import network_of
+from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("tensor",)
 LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
@@ -30,7 +30,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from micro_batch_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_tensor")
     yield from undivided_sizes(configuration)
-    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
 
 
 class TensorTrainer(DividedTrainer):
@@ -51,17 +51,17 @@ class TensorTrainer(DividedTrainer):
         layout = self._configuration.layout
         if layout.tensor > 1:
             self._divided_loss.enter_context(loss_parallel())
-        return device_mesh(layout, self._device)
+        return device_mesh(layout, self._library.device)
 
-    def close(self) -> None:
-        """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
+    def _forget(self) -> None:
+        """Drop all that has a group of ranks."""
         self._divided_loss.close()
-        self.barrier()
-        self._collectives.calls.clear()
+        if self._collectives:
+            self._collectives.calls.clear()
         self._parts.clear()
-        del self._layer
+        del self.layer
         forget_groups(self._mesh)
-        super().close()
+        super()._forget()
 
     def _trained_parameters(self) -> list[Any]:
         return self._parts or super()._trained_parameters()
@@ -71,16 +71,16 @@ class TensorTrainer(DividedTrainer):
         from torch.nn.parallel import DistributedDataParallel
 
         with self._dividing():
-            model = self._layer
-            divide(network_of(model), self._mesh["tensor"], self._configuration.sequence_parallel)
+            model = self.layer
+            divide(without_loss(model), self._mesh["tensor"], self._configuration.sequence_parallel)
             if self._configuration.layout.data > 1:
                 model = DistributedDataParallel(model, device_mesh=self._mesh["data"], forward_sync_buffers=False)
             # Of a wrapped layer, the parts are no parameters once it has computed.
-            self._parts = _torch_training.trainable_parameters(model)
+            self._parts = self._library.trained_parameters(model)
         return model
 
     def _optimizer(self) -> Any:
-        return _torch_training.optimizer_of(self._configuration, by_placement(self._parts))
+        return self._library.optimizer(by_placement(self._parts))
 
     def _update(self, optimizer: Any, scaler: Any) -> None:
         """Update this rank's parts by gradients that are divided as these are."""

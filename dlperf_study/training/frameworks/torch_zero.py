@@ -11,11 +11,11 @@ from typing import Any
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
-from dlperf_study.training.frameworks import _torch_divided, _torch_training, torch_ddp
+from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import micro_batch_obstacles
 from dlperf_study.training.frameworks._torch_divided import DividedTrainer
-from dlperf_study.training.models._base import network_of
+from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("zero",)
 LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
@@ -29,7 +29,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if not configuration.zero_stage:
         yield "zero_stage is 0, but torch_zero divides something (stages 1 to 3); torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
-    yield from _torch_training.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), LEVELS)
 
 
 class ZeroTrainer(DividedTrainer):
@@ -43,9 +43,9 @@ class ZeroTrainer(DividedTrainer):
             self.computation_obstacle = STAYS
 
     @contextmanager
-    def local_updates(self) -> Iterator[None]:
+    def _without_exchange(self) -> Iterator[None]:
         """Keep stage 1 from exchanging: each rank updates its part of the parameters by its own gradients."""
-        with super().local_updates():
+        with super()._without_exchange():
             self._is_local = True
             yield
             self._is_local = False
@@ -58,9 +58,9 @@ class ZeroTrainer(DividedTrainer):
 
         gathers_by_layer = self._configuration.zero_stage > SHARDED_PARAMETERS
         with self._dividing():
-            for part in parts_of(self._layer):
+            for part in gathered_parts(self.layer):
                 fully_shard(part, reshard_after_forward=gathers_by_layer)
-            return fully_shard(self._layer, reshard_after_forward=gathers_by_layer)
+            return fully_shard(self.layer, reshard_after_forward=gathers_by_layer)
 
     def _optimizer(self) -> Any:
         if self._divides_parameters or self.world_size == 1:
@@ -81,13 +81,13 @@ class ZeroTrainer(DividedTrainer):
             scaler.step(optimizer)
 
 
-def parts_of(layer: Any) -> list[Any]:
+def gathered_parts(layer: Any) -> list[Any]:
     """Return the parts of a network that are gathered by themselves: its blocks, or else its outermost parts.
 
     Of these, those that have enough parameters. What is not in a block is gathered with the whole, as matrices that are
     tied must be in one part.
     """
-    network = network_of(layer)
+    network = without_loss(layer)
     if hasattr(network, "blocks"):
         return list(network.blocks.children())
     total = sum(p.numel() for p in layer.parameters())

@@ -26,16 +26,16 @@ def all_formats() -> tuple[ImageSetFormat, ...]:
 def open_image_set(path: Path) -> ImageSet:
     """Return the images for training of a folder; raises ImageSetError for the first thing that is wrong with it."""
     with _naming(path):
-        return format_of(path).open(path)
+        return image_format(path).open(path)
 
 
 def class_names(path: Path) -> list[str]:
     """Return the classes of a folder of images without looking at all of them; raises ImageSetError like opening."""
     with _naming(path):
-        return format_of(path).class_names(path)
+        return image_format(path).class_names(path)
 
 
-def format_of(path: Path) -> ImageSetFormat:
+def image_format(path: Path) -> ImageSetFormat:
     """Return the format in which a folder has images; raises ImageSetError if it has none."""
     if not path.exists():
         raise ImageSetError(f"there is no folder {path}")
@@ -75,7 +75,7 @@ def describe(path: Path) -> str:
 
     Raises ImageSetError for the first thing that is wrong with it.
     """
-    image_set, title = open_image_set(path), format_of(path).title
+    image_set, title = open_image_set(path), image_format(path).title
     decoded = decode_some(image_set, MOST_DECODED)
     return f"{image_set.path}: {title}, {image_set.summary}, {decoded} of them decoded"
 

@@ -45,15 +45,23 @@ def norm_last(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], A
     return composed(base, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
 
 
-def network_of(layer: Any) -> Any:
+def without_loss(layer: Any) -> Any:
     """Return the part of a model's layer that takes the images: all but its loss."""
     return layer.network if hasattr(layer, "network") else layer.backbone
 
 
 class Tensors(Protocol):
-    """What the ArcFace loss needs of a library: a module of functions. Methods of equal name are missing."""
+    """What the ArcFace loss needs of a library.
 
-    def layer_class(self) -> Any: ...
+    ``normal_parameter``: float32, drawn from N(0, deviation). ``cosines``: of each feature [N, E] with each center
+    [C, E], [N, C] float32. ``integers``: ``first`` and those after it, on the device of ``like``. ``distinct``: the
+    values of a tensor once each, sorted. ``sample_with``: ``count`` different row numbers below ``rows``, all
+    ``positives`` and others at random. ``all_gathered``: the tensors of all ranks in order, of which that of this rank
+    keeps its graph. ``all_reduced``: the SUM or MAX over the ranks.
+    """
+
+    Layer: Any
+
     def normal_parameter(self, shape: Sequence[int], deviation: float) -> Any: ...
     def assign(self, parameter: Any, values: Any) -> None: ...
     def float32(self, tensor: Any) -> Any: ...

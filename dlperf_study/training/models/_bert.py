@@ -7,14 +7,13 @@ of the ranks' losses is that of the batch.
 
 from typing import Any
 
+from dlperf_study.training.models import _transformer
 from dlperf_study.training.models._sequences import (
     MASKED,
     SequenceConfiguration,
     SequenceModel,
     Sizes,
     block_parameters,
-    flops_of_blocks,
-    recomputed_flops,
 )
 
 
@@ -29,33 +28,29 @@ def parameters(sizes: Sizes) -> int:
     return embeddings + sizes.layers * block_parameters(sizes) + pooler + masked_head + 2 * hidden + 2
 
 
-def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
-    """Return the FLOPs of one sequence: its blocks, and the heads, of which one is computed at masked positions alone.
+def head_flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
+    """Return the FLOPs of the heads, of which one is computed at masked positions alone, and of the pooler.
 
-    6 (M h² + M h V + h² + 2h) for the heads and the pooler.
+    6 (M h² + M h V + h² + 2h).
     """
     hidden = sizes.hidden
-    heads = masked_positions * (hidden**2 + hidden * sizes.vocabulary) + hidden**2 + 2 * hidden
-    return flops_of_blocks(sizes, 2, tokens) + 6.0 * heads
+    return 6.0 * (masked_positions * (hidden**2 + hidden * sizes.vocabulary) + hidden**2 + 2 * hidden)
 
 
-def flops_again(sizes: Sizes, tokens: int) -> float:
-    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a norm."""
-    return recomputed_flops(sizes, 2, tokens, repeats_last=True)
-
-
-def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
     def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._torch_transformer import bert_network, masked_module
+        from dlperf_study.training.models._torch_transformer import layers, tied
 
-        return masked_module(bert_network(sizes))
+        nn = layers()
+        return _transformer.masked_tokens(nn, tied(_transformer.bert(nn, sizes), sizes))
 
     def build_paddle(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._paddle_transformer import bert_network, masked_layer
+        from dlperf_study.training.models._paddle_transformer import layers
 
-        return masked_layer(bert_network(sizes))
+        nn = layers()
+        return _transformer.masked_tokens(nn, _transformer.bert(nn, sizes))
 
     def build_tensorflow(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
         from dlperf_study.training.models._tensorflow_transformer import Bert
@@ -63,4 +58,8 @@ def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMod
         return Bert(configuration.seed, sizes)
 
     builders = {"torch": build_torch, "paddle": build_paddle, "tensorflow": build_tensorflow}
-    return SequenceModel(name, display_name, sizes, MASKED, parameters(sizes), source, flops, flops_again, builders)
+    counted = (parameters(sizes), source)
+    # Its blocks end in a norm.
+    return SequenceModel(
+        name, display_name, sizes, MASKED, *counted, builders, repeats_last=True, head_flops=head_flops
+    )

@@ -5,14 +5,13 @@ Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. Wit
 
 from typing import Any
 
+from dlperf_study.training.models import _transformer
 from dlperf_study.training.models._sequences import (
     NEXT_TOKEN,
     SequenceConfiguration,
     SequenceModel,
     Sizes,
     block_parameters,
-    decoder_flops,
-    recomputed_flops,
 )
 
 
@@ -22,28 +21,20 @@ def parameters(sizes: Sizes) -> int:
     return (sizes.vocabulary + sizes.positions) * hidden + sizes.layers * block_parameters(sizes) + 2 * hidden
 
 
-def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
-    """Return the FLOPs of one sequence, of which all tokens are predicted."""
-    return decoder_flops(sizes, 2, tokens)
-
-
-def flops_again(sizes: Sizes, tokens: int) -> float:
-    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a matrix."""
-    return recomputed_flops(sizes, 2, tokens, repeats_last=False)
-
-
-def gpt(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
     def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._torch_transformer import gpt_network, next_token_module
+        from dlperf_study.training.models._torch_transformer import layers, tied
 
-        return next_token_module(gpt_network(sizes))
+        nn = layers()
+        return _transformer.next_tokens(nn, tied(_transformer.gpt(nn, sizes), sizes))
 
     def build_paddle(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._paddle_transformer import gpt_network, next_token_layer
+        from dlperf_study.training.models._paddle_transformer import layers
 
-        return next_token_layer(gpt_network(sizes))
+        nn = layers()
+        return _transformer.next_tokens(nn, _transformer.gpt(nn, sizes))
 
     builders = {"torch": build_torch, "paddle": build_paddle}
-    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, flops_again, builders)
+    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, builders)

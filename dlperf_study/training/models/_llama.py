@@ -6,19 +6,11 @@ Llama 3.1 and later are not: they are a table of numbers, and cost nothing.
 
 from typing import Any
 
-from dlperf_study.training.models._sequences import (
-    NEXT_TOKEN,
-    SequenceConfiguration,
-    SequenceModel,
-    Sizes,
-    decoder_flops,
-    recomputed_flops,
-)
+from dlperf_study.training.models import _transformer
+from dlperf_study.training.models._sequences import NEXT_TOKEN, SequenceConfiguration, SequenceModel, Sizes
 
 #: The matrices of a gated feed-forward network.
 MATRICES = 3
-#: The base of the rotated positions of Llama 3; that of Llama 2 is 10,000.
-THETA_3 = 500_000.0
 
 
 def parameters(sizes: Sizes) -> int:
@@ -28,24 +20,14 @@ def parameters(sizes: Sizes) -> int:
     return sizes.vocabulary * hidden * (1 if sizes.tied else 2) + sizes.layers * block + hidden
 
 
-def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
-    """Return the FLOPs of one sequence, of which all tokens are predicted."""
-    return decoder_flops(sizes, MATRICES, tokens)
-
-
-def flops_again(sizes: Sizes, tokens: int) -> float:
-    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a matrix."""
-    return recomputed_flops(sizes, MATRICES, tokens, repeats_last=False)
-
-
-def llama(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
     def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._torch_transformer import llama_network, next_token_module
+        from dlperf_study.training.models import _torch_transformer
 
-        return next_token_module(llama_network(sizes, configuration.sequence_length))
+        network = _torch_transformer.llama(sizes, configuration.sequence_length)
+        return _transformer.next_tokens(_torch_transformer.layers(), _torch_transformer.tied(network, sizes))
 
-    return SequenceModel(
-        name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, flops_again, {"torch": build_torch}
-    )
+    builders = {"torch": build_torch}
+    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, builders, matrices=MATRICES)

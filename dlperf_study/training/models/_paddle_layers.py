@@ -3,7 +3,7 @@
 For these see ``Tensors`` in ``_base.py``.
 """
 
-from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from dlperf_study.training.models._base import composed
@@ -36,90 +36,50 @@ def replicated_parameters(layer: Any) -> list[Any]:
     return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]
 
 
-def layer_class() -> Any:
-    """Return the class that every layer extends."""
-    from paddle.nn import Layer
-
-    return Layer
-
-
-def normal_parameter(shape: Sequence[int], deviation: float) -> Any:
-    """Return a float32 parameter drawn from N(0, deviation) with Paddle's generator."""
+def tensors() -> SimpleNamespace:
+    """Return the operations of the ArcFace loss: see ``Tensors``."""
     import paddle
-
-    normal = paddle.nn.initializer.Normal(0.0, deviation)
-    return paddle.create_parameter(list(shape), "float32", default_initializer=normal)
-
-
-def assign(parameter: Any, values: Any) -> None:
-    """Give a parameter the values of an array."""
-    parameter.set_value(values)
-
-
-def float32(tensor: Any) -> Any:
-    """Return the tensor in single precision."""
-    return tensor.astype("float32")
-
-
-def cosines(features: Any, centers: Any) -> Any:
-    """Return the cosine of each feature [N, E] with each center [C, E]: [N, C] float32."""
     from paddle.nn import functional
 
-    return float32(functional.linear(functional.normalize(features), functional.normalize(centers).T))
+    def normal_parameter(shape: Any, deviation: float) -> Any:
+        normal = paddle.nn.initializer.Normal(0.0, deviation)
+        return paddle.create_parameter(list(shape), "float32", default_initializer=normal)
+
+    def cosines(features: Any, centers: Any) -> Any:
+        products = functional.linear(functional.normalize(features), functional.normalize(centers).T)
+        return products.astype("float32")
+
+    def all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
+        pieces: list[Any] = []
+        paddle.distributed.all_gather(pieces, tensor.detach())
+        pieces[rank] = tensor
+        return paddle.concat(pieces)
+
+    def all_reduced(tensor: Any, operation: str) -> Any:
+        result = tensor.clone()
+        paddle.distributed.all_reduce(result, op=getattr(paddle.distributed.ReduceOp, operation))
+        return result
+
+    return SimpleNamespace(
+        Layer=paddle.nn.Layer,
+        normal_parameter=normal_parameter,
+        assign=lambda parameter, values: parameter.set_value(values),
+        float32=lambda tensor: tensor.astype("float32"),
+        cosines=cosines,
+        stack=paddle.stack,
+        integers=lambda first, count, like: paddle.arange(first, first + count, dtype="int64"),
+        take_rows=paddle.gather,
+        distinct=paddle.unique,
+        sample_with=_sample_with,
+        all_gathered=all_gathered,
+        all_reduced=all_reduced,
+    )
 
 
-def stack(tensors: Sequence[Any]) -> Any:
-    """Return the tensors along a new first axis."""
-    import paddle
-
-    return paddle.stack(list(tensors))
-
-
-def integers(first: int, count: int, like: Any) -> Any:
-    """Return ``first`` and the ``count - 1`` integers after it as int64, on Paddle's current device."""
-    import paddle
-
-    return paddle.arange(first, first + count, dtype="int64")
-
-
-def take_rows(tensor: Any, rows: Any) -> Any:
-    """Return these rows of a matrix."""
-    import paddle
-
-    return paddle.gather(tensor, rows)
-
-
-def distinct(tensor: Any) -> Any:
-    """Return the values of a tensor once each, sorted."""
-    import paddle
-
-    return paddle.unique(tensor)
-
-
-def sample_with(positives: Any, rows: int, count: int) -> Any:
-    """Return ``count`` different row numbers below ``rows``: all ``positives``, the others at random."""
+def _sample_with(positives: Any, rows: int, count: int) -> Any:
     import paddle
 
     order = paddle.rand([rows])
     if len(positives):
         order = paddle.scatter(order, positives, paddle.full([len(positives)], 2.0))
     return paddle.topk(order, count)[1]
-
-
-def all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
-    """Return the tensors of all ranks, concatenated in order of rank; that of this rank keeps its graph."""
-    import paddle
-
-    pieces: list[Any] = []
-    paddle.distributed.all_gather(pieces, tensor.detach())
-    pieces[rank] = tensor
-    return paddle.concat(pieces)
-
-
-def all_reduced(tensor: Any, operation: str) -> Any:
-    """Return the SUM or MAX of a tensor over the ranks."""
-    import paddle
-
-    result = tensor.clone()
-    paddle.distributed.all_reduce(result, op=getattr(paddle.distributed.ReduceOp, operation))
-    return result

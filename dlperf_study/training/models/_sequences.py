@@ -99,9 +99,9 @@ def flops_of_blocks(sizes: Sizes, matrices: int, tokens: int) -> float:
     return 6.0 * sizes.layers * weights * tokens + attention
 
 
-def decoder_flops(sizes: Sizes, matrices: int, tokens: int) -> float:
-    """Return the FLOPs of one sequence of a decoder: its blocks, and the head for each token."""
-    return flops_of_blocks(sizes, matrices, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
+def decoder_head_flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
+    """Return the FLOPs of the head of a decoder, which predicts every token of a sequence."""
+    return 6.0 * sizes.hidden * sizes.vocabulary * tokens
 
 
 def recomputed_flops(sizes: Sizes, matrices: int, tokens: int, repeats_last: bool) -> float:
@@ -115,10 +115,6 @@ def recomputed_flops(sizes: Sizes, matrices: int, tokens: int, repeats_last: boo
     return flops_of_blocks(sizes, matrices_again, tokens) / 3
 
 
-#: ``flops(sizes, tokens, masked_positions)`` of one sequence, forward and backward.
-Flops = Callable[[Sizes, int, int], float]
-
-
 @dataclass(frozen=True)
 class SequenceModel(BuiltByLibraries):
     """One network of sequences of tokens: its sizes, their sources, and how each library builds it.
@@ -127,7 +123,8 @@ class SequenceModel(BuiltByLibraries):
     formula, and ``parameters_source`` who published its sizes. A builder returns a layer whose forward takes the
     tensors of a batch, all int64, and returns the mean loss: tokens [N, T] and the next tokens [N, T]; or tokens
     [N, T], masked positions [N, M], their tokens [N, M] and whether the halves belong together [N].
-    ``recomputed_of_sequence``: of sizes and tokens, the FLOPs that recomputation adds; see ``recomputed_flops``.
+    ``matrices``: those of a feed-forward network; ``repeats_last``: see ``recomputed_flops``. ``head_flops``: of sizes,
+    tokens and masked positions of one sequence, forward and backward.
     """
 
     name: str
@@ -136,9 +133,10 @@ class SequenceModel(BuiltByLibraries):
     task: str
     parameters: int
     parameters_source: str
-    flops_of_sequence: Flops
-    recomputed_of_sequence: Callable[[Sizes, int], float]
     builders: Mapping[str, Builder]
+    matrices: int = 2
+    repeats_last: bool = False
+    head_flops: Callable[[Sizes, int, int], float] = decoder_head_flops
     flops_source: str = FLOPS_SOURCE
     pools_to_pixel: ClassVar[bool] = False
 
@@ -149,12 +147,14 @@ class SequenceModel(BuiltByLibraries):
 
     def flops(self, configuration: SequenceConfiguration) -> float:
         """Return the FLOPs of one sequence of a configuration, forward and backward."""
-        return self.flops_of_sequence(self.sizes, configuration.sequence_length, configuration.masked_positions)
+        length, masked = configuration.sequence_length, configuration.masked_positions
+        return flops_of_blocks(self.sizes, self.matrices, length) + self.head_flops(self.sizes, length, masked)
 
     def hardware_flops(self, configuration: SequenceConfiguration) -> float:
         """Return the FLOPs that a device does for one sequence: those of ``flops``, and those that are done again."""
-        is_again = configuration.recompute == BLOCKS_AGAIN
-        again = self.recomputed_of_sequence(self.sizes, configuration.sequence_length) if is_again else 0.0
+        if configuration.recompute != BLOCKS_AGAIN:
+            return self.flops(configuration)
+        again = recomputed_flops(self.sizes, self.matrices, configuration.sequence_length, self.repeats_last)
         return self.flops(configuration) + again
 
     def obstacles(self, configuration: SequenceConfiguration, library: str) -> Iterator[str]:

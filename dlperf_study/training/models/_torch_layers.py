@@ -1,13 +1,10 @@
 """Parts of the networks in PyTorch: Paddle's layers in Paddle's order, started as Paddle starts them.
 
 torchvision has most of these networks but is not used: its wheels on PyPI need the CUDA build of PyTorch.
-The functions from ``layer_class`` on are the operations that the ArcFace loss needs: see ``Tensors`` in
-``_base.py``. Their collectives are those of ``torch.distributed``, whose default process group the caller
-has set up.
+Collectives of ``tensors`` are those of ``torch.distributed``, whose default process group the caller has set up.
 """
 
 import math
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,87 +70,49 @@ def initialised(network: Any) -> Any:
     return network
 
 
-def layer_class() -> Any:
-    """Return the class that every module extends."""
-    from torch.nn import Module
-
-    return Module
-
-
-def normal_parameter(shape: Sequence[int], deviation: float) -> Any:
-    """Return a float32 parameter drawn from N(0, deviation) with PyTorch's generator."""
+def tensors() -> SimpleNamespace:
+    """Return the operations of the ArcFace loss: see ``Tensors``."""
     import torch
-
-    return torch.nn.Parameter(torch.empty(*shape).normal_(0.0, deviation))
-
-
-def assign(parameter: Any, values: Any) -> None:
-    """Give a parameter the values of an array."""
-    import torch
-
-    with torch.no_grad():
-        parameter.copy_(torch.from_numpy(values))
-
-
-def float32(tensor: Any) -> Any:
-    """Return the tensor in single precision."""
-    return tensor.float()
-
-
-def cosines(features: Any, centers: Any) -> Any:
-    """Return the cosine of each feature [N, E] with each center [C, E]: [N, C] float32."""
+    from torch import distributed
     from torch.nn import functional
 
-    return float32(functional.linear(functional.normalize(features), functional.normalize(centers)))
+    def assign(parameter: Any, values: Any) -> None:
+        with torch.no_grad():
+            parameter.copy_(torch.from_numpy(values))
+
+    def cosines(features: Any, centers: Any) -> Any:
+        return functional.linear(functional.normalize(features), functional.normalize(centers)).float()
+
+    def sample_with(positives: Any, rows: int, count: int) -> Any:
+        order = torch.rand(rows, device=positives.device)
+        order[positives] = 2.0
+        return order.topk(count).indices
+
+    def all_reduced(tensor: Any, operation: str) -> Any:
+        result = tensor.clone()
+        distributed.all_reduce(result, op=getattr(distributed.ReduceOp, operation))
+        return result
+
+    return SimpleNamespace(
+        Layer=torch.nn.Module,
+        normal_parameter=lambda shape, deviation: torch.nn.Parameter(torch.empty(*shape).normal_(0.0, deviation)),
+        assign=assign,
+        float32=torch.Tensor.float,
+        cosines=cosines,
+        stack=torch.stack,
+        integers=lambda first, count, like: torch.arange(first, first + count, device=like.device),
+        take_rows=lambda tensor, rows: tensor.index_select(0, rows),
+        distinct=torch.unique,
+        sample_with=sample_with,
+        all_gathered=_all_gathered,
+        all_reduced=all_reduced,
+    )
 
 
-def stack(tensors: Sequence[Any]) -> Any:
-    """Return the tensors along a new first axis."""
-    import torch
-
-    return torch.stack(list(tensors))
-
-
-def integers(first: int, count: int, like: Any) -> Any:
-    """Return ``first`` and the ``count - 1`` integers after it as int64, on the device of ``like``."""
-    import torch
-
-    return torch.arange(first, first + count, device=like.device)
-
-
-def take_rows(tensor: Any, rows: Any) -> Any:
-    """Return these rows of a matrix."""
-    return tensor.index_select(0, rows)
-
-
-def distinct(tensor: Any) -> Any:
-    """Return the values of a tensor once each, sorted."""
-    return tensor.unique()
-
-
-def sample_with(positives: Any, rows: int, count: int) -> Any:
-    """Return ``count`` different row numbers below ``rows``: all ``positives``, the others at random."""
-    import torch
-
-    order = torch.rand(rows, device=positives.device)
-    order[positives] = 2.0
-    return order.topk(count).indices
-
-
-def all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
-    """Return the tensors of all ranks, concatenated in order of rank; that of this rank keeps its graph."""
+def _all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
     import torch
 
     pieces = [torch.empty_like(tensor) for _ in range(ranks)]
     torch.distributed.all_gather(pieces, tensor.detach().contiguous())
     pieces[rank] = tensor
     return torch.cat(pieces)
-
-
-def all_reduced(tensor: Any, operation: str) -> Any:
-    """Return the SUM or MAX of a tensor over the ranks."""
-    from torch import distributed
-
-    result = tensor.clone()
-    distributed.all_reduce(result, op=getattr(distributed.ReduceOp, operation))
-    return result

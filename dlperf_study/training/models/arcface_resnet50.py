@@ -42,14 +42,14 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     from dlperf_study.training.models import _paddle_layers
 
     backbone = resnet50(num_classes=EMBEDDING)
-    return arcface_layer(_paddle_layers, backbone, EMBEDDING, configuration, rank, world_size)
+    return arcface_layer(_paddle_layers.tensors(), backbone, EMBEDDING, configuration, rank, world_size)
 
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build PyTorch's ResNet-50 as the embedding, with this rank's part of the classifier."""
     from dlperf_study.training.models import _torch_layers
 
-    return arcface_layer(_torch_layers, torch_network(EMBEDDING), EMBEDDING, configuration, rank, world_size)
+    return arcface_layer(_torch_layers.tensors(), torch_network(EMBEDDING), EMBEDDING, configuration, rank, world_size)
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ def arcface_layer(
     shard = Shard.of(configuration.classes, rank, world_size) if sharded else Shard(0, configuration.classes, 0, 1)
     loss = partial(_loss, library=library, shard=shard, sample_ratio=configuration.sample_ratio)
     centers = _centers(library, shard, embedding, configuration.seed, sharded)
-    head = composed(library.layer_class(), loss, centers=centers)
+    head = composed(library.Layer, loss, centers=centers)
 
     def forward(layer: Any, images: Any, labels: Any) -> Any:
         return layer.head(layer.backbone(images), labels)
 
-    return composed(library.layer_class(), forward, backbone=backbone, head=head)
+    return composed(library.Layer, forward, backbone=backbone, head=head)
 
 
 def sample_rows(library: Tensors, labels: Any, shard: Shard, sample_ratio: float) -> Any:

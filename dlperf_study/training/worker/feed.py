@@ -5,7 +5,7 @@ from typing import Any
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import data_sources
-from dlperf_study.training.data_sources._base import consumer_of
+from dlperf_study.training.data_sources._base import batch_consumer
 from dlperf_study.training.frameworks._base import Trainer
 
 
@@ -20,7 +20,7 @@ class Feed:
 
     def __init__(self, configuration: Configuration, trainer: Trainer) -> None:
         source = data_sources.load(configuration.data_source)
-        consumer = consumer_of(configuration, trainer.rank, trainer.tensor_library)
+        consumer = batch_consumer(configuration, trainer.rank, trainer.tensor_library)
         self._trainer, self._batch = trainer, None
         self.batches_ahead = source.batches_ahead(configuration)
         self._batches = source.open(configuration, consumer)

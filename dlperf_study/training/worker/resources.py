@@ -14,7 +14,7 @@ from typing import cast
 
 from dlperf_study.core.cpu_group import CpuGroup
 from dlperf_study.records.lines import CpuLimit, PeakMemory
-from dlperf_study.training.frameworks._base import Allocator
+from dlperf_study.training.libraries._base import Allocator
 
 MIB = 2**20
 _PROCESS = Path("/proc/self")

@@ -15,7 +15,7 @@ from dlperf_study.records.lines import WARMUP, TimedWindow, WarmupEnd
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.training_parameters import tuning_contradictions
-from dlperf_study.training.frameworks._base import Trainer, observations_of
+from dlperf_study.training.frameworks._base import Trainer, observations
 from dlperf_study.training.worker.feed import Feed
 from dlperf_study.training.worker.windows import measure
 
@@ -39,7 +39,7 @@ def first_steps(trainer: Trainer, feed: Feed, configuration: Configuration) -> d
     for contradiction in tuning_contradictions(configuration, tuning):
         raise RunError(contradiction)
     facts = {"computed_in": computed_in, "first_steps": 1, "first_steps_seconds": seconds, "tuning": tuning}
-    return facts | observations_of(trainer)
+    return facts | observations(trainer)
 
 
 #: The warm-up goes on in blocks of this many steps; it ends when the medians of its last two blocks are alike.

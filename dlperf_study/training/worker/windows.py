@@ -17,7 +17,7 @@ from dlperf_study.records.lines import (
 )
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
-from dlperf_study.training.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
+from dlperf_study.training.frameworks._base import ObservedTrainer, Trainer, computation_obstacle
 from dlperf_study.training.worker.feed import Feed
 
 #: Steps of a new mode before its window, so that the window includes no first call.
@@ -94,7 +94,7 @@ def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: in
     if trainer.exchange_kind == NO_EXCHANGE or not steps:
         return
     if trainer.exchange_kind == COLLECTIVES:
-        yield from _collective_windows(cast(CollectiveTrainer, trainer), description["exchanges"], steps)
+        yield from _collective_windows(cast(ObservedTrainer, trainer), description["exchanges"], steps)
         return
     gradient_bytes = description["gradient_bytes"]
     sizes = exchange_sizes(gradient_bytes) if trainer.exchange_kind == ALL_REDUCE else [gradient_bytes]
@@ -107,7 +107,7 @@ def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: in
 
 
 def _collective_windows(
-    trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
+    trainer: ObservedTrainer, exchanges: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
     """Measure the collectives of a step alone: of each kind, of each group, and all; fewest bytes first.
 

@@ -18,7 +18,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import data_sources
 from dlperf_study.training.data_sources._base import Batches, Consumer, batch_positions
 from dlperf_study.training.data_sources._host_batches import host_batches, pixel_batches, pixel_format
-from dlperf_study.training.data_sources._samples import Samples, samples_of
+from dlperf_study.training.data_sources._samples import Samples, configured_samples
 from dlperf_study.training.image_sets import open_image_set
 from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
 from tests.evidence_factory import configuration
@@ -70,7 +70,7 @@ def test_every_source_delivers_the_same_tensors_for_the_same_seed(folder):
 
 
 def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(folder):
-    samples = samples_of(configuration(**READING))
+    samples = configured_samples(configuration(**READING))
     count, ranks = len(samples.image_set), [Consumer(rank, 2, "none") for rank in (0, 1)]
     positions: list[int] = []
     # Two batches of three on two ranks are one pass over twelve images.

@@ -6,7 +6,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.execution.planning import unsupported_here
 from dlperf_study.training.data_sources import load
-from dlperf_study.training.data_sources._base import consumer_of
+from dlperf_study.training.data_sources._base import batch_consumer
 from tests.training.frameworks.launching import CLUSTER, configuration, launch
 from tests.training.frameworks.test_transformer_ranks import GPT, NO_IMAGES
 
@@ -25,7 +25,7 @@ def written(folder, tokens, name="train.bin"):
 
 
 def batches(asked, rank, count=2):
-    source = load("mapped_tokens").open(asked, consumer_of(asked, rank, "torch"))
+    source = load("mapped_tokens").open(asked, batch_consumer(asked, rank, "torch"))
     return [source.next() for _ in range(count)]
 
 

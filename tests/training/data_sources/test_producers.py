@@ -7,7 +7,7 @@ import pytest
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.job import TaskRole
 from dlperf_study.training import data_sources, frameworks
-from dlperf_study.training.data_sources._producers import ENDPOINTS_VARIABLE, add_producers, endpoint_of
+from dlperf_study.training.data_sources._producers import ENDPOINTS_VARIABLE, add_producers, producer_endpoint
 from tests.training.frameworks.launching import configuration
 
 CLUSTER = Cluster("four", 4, 4, "cpu", "a CPU", "ssh")
@@ -36,7 +36,7 @@ def test_every_rank_has_a_producer_on_its_node_or_on_the_next(framework, remote,
 
 def test_a_rank_finds_the_endpoint_of_its_producer(monkeypatch):
     monkeypatch.setenv(ENDPOINTS_VARIABLE, "10.0.0.1:5,10.0.0.2:5")
-    assert [endpoint_of(rank) for rank in (0, 1)] == ["10.0.0.1:5", "10.0.0.2:5"]
+    assert [producer_endpoint(rank) for rank in (0, 1)] == ["10.0.0.1:5", "10.0.0.2:5"]
 
 
 def test_a_remote_producer_needs_another_node():

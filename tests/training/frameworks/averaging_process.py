@@ -11,13 +11,14 @@ from rank_script import file_of_run, requested
 
 from dlperf_study.training.data_sources._base import Consumer
 from dlperf_study.training.data_sources.synthetic_device import FixedBatch
-from dlperf_study.training.frameworks import _training
 from dlperf_study.training.frameworks._paddle_servers import StaticProgram
+from dlperf_study.training.libraries import _base
+from dlperf_study.training.libraries.paddle import Paddle
 
 
 def main(steps: int, ranks: int) -> None:
     configuration = requested()
-    program = StaticProgram(configuration)
+    program = StaticProgram(Paddle(configuration))
     parameters = sorted((p for p in program.main.all_parameters() if p.trainable), key=lambda p: p.name)
     gradients = [program.main.global_block().var(f"{parameter.name}@GRAD") for parameter in parameters]
     remove_updates(program.main)
@@ -45,7 +46,7 @@ def remove_updates(program: paddle.static.Program) -> None:
 
 def update(name: str, gradient: np.ndarray) -> None:
     tensor = paddle.static.global_scope().find_var(name).get_tensor()
-    tensor.set(np.asarray(tensor) - np.float32(_training.LEARNING_RATE) * gradient, paddle.CPUPlace())
+    tensor.set(np.asarray(tensor) - np.float32(_base.LEARNING_RATE) * gradient, paddle.CPUPlace())
 
 
 def joined(values: list[np.ndarray]) -> np.ndarray:

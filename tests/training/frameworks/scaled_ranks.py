@@ -8,7 +8,7 @@ from typing import Any
 from rank_script import begin, tell
 from torch import nn
 
-from dlperf_study.training.frameworks import _torch, _training
+from dlperf_study.training.libraries import _base
 from dlperf_study.training.models._base import Model
 
 STEPS = 12
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    _training.LEARNING_RATE = 1e-4
+    _base.LEARNING_RATE = 1e-4
     # So that the scale is not the first one any more when training ends.
-    _torch.GROWTH_STEPS = 5
+    _base.GROWTH_STEPS = 5
     main()

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dlperf_study.training.frameworks import _tensorflow
-from dlperf_study.training.frameworks._tensorflow import TensorflowAllocator
-from dlperf_study.training.frameworks._tensorflow_training import in_memory_format
 from dlperf_study.training.frameworks.tensorflow_mirrored import MirroredTrainer
+from dlperf_study.training.libraries import tensorflow as tensorflow_library
+from dlperf_study.training.libraries.tensorflow import TensorflowAllocator, in_memory_format
 from dlperf_study.training.models._base import Model
 from dlperf_study.training.models._tensorflow_layers import Layers, Network
 from tests.training.frameworks.launching import configuration
@@ -88,6 +87,6 @@ if __name__ == "__main__":
     training = scaled_training()
     allocator = TensorflowAllocator()
     allocator.restart()
-    memory = {"on_gpu": _tensorflow.uses_gpu(), "peaks": allocator.peaks()}
+    memory = {"on_gpu": tensorflow_library.uses_gpu(), "peaks": allocator.peaks()}
     steps = {memory_format: step(memory_format) for memory_format in ("nchw", "nhwc")}
     print(json.dumps({"training": training, "steps": steps, **memory}))

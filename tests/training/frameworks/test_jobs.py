@@ -1,13 +1,17 @@
 """What each framework asks to be started, and why it refuses. Nothing is started here."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
 
+from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.training import frameworks
 from dlperf_study.training.frameworks._horovod import GPUS_OF_NODES, show_gpus_of_node
+from dlperf_study.training.questions import described
 from tests.training.frameworks.launching import asynchronous, configuration
 
 PYTHON = dict.fromkeys(frameworks.names(), "python")
@@ -54,3 +58,21 @@ def test_horovod_shows_a_rank_the_gpus_of_its_own_node():
     alone = {"CUDA_VISIBLE_DEVICES": "4,5"}
     show_gpus_of_node(alone)
     assert alone["CUDA_VISIBLE_DEVICES"] == "4,5"
+
+
+def test_a_job_has_the_packages_and_variables_of_its_own_parts_and_imports_no_others():
+    program = (
+        "import sys; from tests.training.frameworks.test_jobs import *\n"
+        "asked = configuration()\n"
+        "from dlperf_study.training.questions import described\n"
+        "job = described(frameworks.load(asked.framework).job(asked, CPUS), asked, '')\n"
+        "print(job.packages, 'TF_XLA_' in job.variables.prefixes)\n"
+        "print([name for name in sys.modules if name.startswith('dlperf_study.training') and name.endswith(OTHERS)])\n"
+    )
+    prepared = program.replace("OTHERS", "('dali', 'tensorflow', 'torch_ddp', 'zmq')")
+    done = subprocess.run([sys.executable, "-c", prepared], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["('paddlepaddle-gpu', 'paddlepaddle') False", "[]"]
+    job = described(frameworks.load("horovod_torch").job(HOROVOD, CPUS), HOROVOD, "")
+    assert job.packages == ("horovod", "torch")
+    assert {*job.libraries} == {"horovod", "torch"}
+    assert "HOROVOD_" in job.variables.prefixes

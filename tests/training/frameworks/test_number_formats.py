@@ -14,29 +14,32 @@ from dlperf_study.machines.cluster.hardware import CPU_INFO
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import LossScaling
 from dlperf_study.training import frameworks
-from dlperf_study.training.frameworks import _paddle, _paddle_obstacles, _torch
-from dlperf_study.training.frameworks._training import (
+from dlperf_study.training.frameworks import _paddle
+from dlperf_study.training.frameworks._processes import WITHOUT_TF32
+from dlperf_study.training.libraries import paddle as paddle_library
+from dlperf_study.training.libraries import torch as torch_library
+from dlperf_study.training.libraries._base import (
     FIRST_LOSS_SCALE,
     STATIC_LOSS_SCALE,
-    WITHOUT_TF32,
     Output,
     format_of_float32,
     observed_format,
 )
+from dlperf_study.training.libraries._torch_steps import LossScaler
+from dlperf_study.training.libraries.paddle import Paddle
+from dlperf_study.training.libraries.torch import Torch
 from tests.training.frameworks.launching import configuration
 from tests.training.frameworks.test_jobs import GPUS
 
-CPU_REASON = _paddle_obstacles.CPU_REASON
+CPU_REASON = _paddle.CPU_REASON
 LIBRARIES = [pytest.param("torch", marks=pytest.mark.needs("torch")), "paddle"]
 HALF = {"precision": "amp_fp16", "loss_scaling": "dynamic"}
 
 
 def products_of(library: str) -> Any:
     if library == "paddle":
-        return _paddle.products
-    import torch
-
-    return _torch.products(torch.device("cpu"))
+        return Paddle(configuration()).products
+    return Torch(configuration()).products
 
 
 def with_10_bits(array: Any) -> Any:
@@ -63,13 +66,14 @@ def test_fp32_switches_off_what_computes_float32_in_fewer_bits():
     """The default of a machine, or of a user's start-up file, would make rows of fp32 that are not."""
     import torch
 
+    products = products_of("torch")
     parts = (torch.backends.mkldnn.conv, torch.backends.mkldnn.matmul)
     for part in parts:
         part.fp32_precision = "bf16"
     # Without AMX oneDNN computes float32 in float32 whatever is allowed.
     if "amx_bf16" in CPU_INFO.read_text():
-        assert format_of_float32(products_of("torch")) == "bfloat16"
-    _torch.set_tf32(configuration(framework="torch_ddp"))
+        assert format_of_float32(products) == "bfloat16"
+    Torch(configuration(framework="torch_ddp"))
     assert [part.fp32_precision for part in parts] == ["ieee", "ieee"]
     assert format_of_float32(products_of("torch")) == "float32"
 
@@ -80,8 +84,8 @@ def test_the_output_of_a_layer_tells_its_number_format(precision, expected):
     import torch
 
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
-    autocast = _torch.autocast(configuration(precision=precision), torch.device("cpu"))
-    with _torch.observed_outputs(network) as outputs, autocast():
+    autocast = Torch(configuration(precision=precision)).autocast()
+    with torch_library.observed_outputs(network) as outputs, autocast():
         network(torch.ones(1, 3, 2, 2))
     network(torch.ones(1, 3, 2, 2))
     assert outputs == [Output(expected)]
@@ -97,8 +101,8 @@ def test_paddle_computes_in_float32_on_a_cpu_whatever_it_is_asked_for():
     import paddle
 
     network = paddle.nn.Sequential(paddle.nn.Conv2D(3, 2, 3))
-    autocast = _paddle.autocast(configuration(precision="amp_bf16"))
-    observed, warned = _paddle.observed_outputs(network), pytest.warns(UserWarning, match=CPU_REASON)
+    autocast = Paddle(configuration(precision="amp_bf16")).autocast()
+    observed, warned = paddle_library.observed_outputs(network), pytest.warns(UserWarning, match=CPU_REASON)
     with warned, observed as outputs, autocast():
         network(paddle.ones([1, 3, 8, 8]))
     assert outputs == [Output("float32", "nchw")]
@@ -118,7 +122,7 @@ def paddle_states(requested: Configuration, losses: list[float]) -> Iterator[Los
 
     weight = paddle.create_parameter([1], "float32")
     optimizer = paddle.optimizer.SGD(0.1, parameters=[weight])
-    scaler = _paddle.loss_scaler(requested)
+    scaler = paddle_library.loss_scaler(requested)
     for loss in losses:
         before = weight.numpy().copy()
         scaler.scale((weight * loss).sum()).backward()
@@ -135,7 +139,7 @@ def torch_states(requested: Configuration, losses: list[float]) -> Iterator[Loss
 
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.1)
-    scaler = _torch.LossScaler(requested, optimizer, torch.device("cpu"))
+    scaler = LossScaler(Torch(requested), optimizer)
     for loss in losses:
         before = weight.item()
         scaler.scaler.scale((weight * loss).sum()).backward()
@@ -150,8 +154,7 @@ def torch_states(requested: Configuration, losses: list[float]) -> Iterator[Loss
 @pytest.mark.usefixtures("gpu_place")
 def test_scaled_losses_skip_steps_that_overflow(states, monkeypatch):
     """Dynamic scaling halves the scale at each overflow and doubles it after good steps; a constant stays."""
-    for module in (_paddle, _torch):
-        monkeypatch.setattr(module, "GROWTH_STEPS", 3)
+    monkeypatch.setattr("dlperf_study.training.libraries._base.GROWTH_STEPS", 3)
     losses = [1.0, math.inf, math.inf, 1.0, 1.0, 1.0]
     seen = list(states(configuration(**HALF), losses))
     first = FIRST_LOSS_SCALE
@@ -170,7 +173,7 @@ def test_without_loss_scaling_there_is_no_state():
 def test_a_scaler_that_paddle_switches_off_has_no_state():
     """So the log of a rank has no scale, and the run fails."""
     with pytest.warns(UserWarning, match="AmpScaler can only be enabled"):
-        scaler = _paddle.loss_scaler(configuration(**HALF))
+        scaler = paddle_library.loss_scaler(configuration(**HALF))
     assert scaler.state() is None
 
 
@@ -182,9 +185,10 @@ def test_channels_last_compute_the_same(model):
     losses = []
     for memory_format in ("nchw", "nhwc"):
         requested = configuration(model=model, memory_format=memory_format)
-        layer = _paddle.build_layer(requested)
+        library = Paddle(requested)
+        layer = library.built(0, 1)
         layer.eval()
-        tensor = _paddle.in_layout(requested, paddle.to_tensor(images))
+        tensor = library.in_layout(paddle.to_tensor(images))
         with paddle.no_grad():
             losses.append(layer(tensor, paddle.to_tensor([1, 2])).item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

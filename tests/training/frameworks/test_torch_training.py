@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlperf_study.records.run import read_run
-from dlperf_study.training.frameworks._training import FIRST_LOSS_SCALE
+from dlperf_study.training.libraries._base import FIRST_LOSS_SCALE
 from dlperf_study.training.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, ranks, wait_for, workplace
 from tests.conftest import left_over

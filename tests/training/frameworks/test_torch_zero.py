@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.records.rank_log import RankLog
 from dlperf_study.records.run_agreement import contradictory_times
-from dlperf_study.training.frameworks._torch_training import TorchTrainer
+from dlperf_study.training.libraries._torch_steps import TrainingStep
 from tests.command_line import LIMIT_SECONDS
 from tests.training.frameworks.conftest import Logs
 from tests.training.frameworks.launching import configuration, tell
@@ -150,7 +150,7 @@ def test_recomputation_gathers_parameters_no_more_often_and_its_work_is_in_the_l
 
 
 def test_a_parameter_without_a_gradient_ends_the_run(refused):
-    parameters = [SimpleNamespace(requires_grad=True, grad=grad) for grad in (1.0, None)]
-    trainer = SimpleNamespace(_trained_parameters=lambda: parameters)
+    parameters = [SimpleNamespace(grad=grad) for grad in (1.0, None)]
+    step = SimpleNamespace(optimizer=SimpleNamespace(param_groups=[{"params": parameters}]))
     with refused(RunError):
-        TorchTrainer._observe_update(cast(Any, trainer), None)
+        TrainingStep._observe_update(cast(Any, step), None)

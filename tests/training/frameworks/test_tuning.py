@@ -7,9 +7,13 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import frameworks
-from dlperf_study.training.frameworks import _paddle, _tensorflow, _torch, _torch_training
-from dlperf_study.training.frameworks._training import Output
-from dlperf_study.training.frameworks.paddle_collective import _optimizer
+from dlperf_study.training.libraries import paddle as paddle_library
+from dlperf_study.training.libraries import tensorflow as tensorflow_library
+from dlperf_study.training.libraries import torch as torch_library
+from dlperf_study.training.libraries._base import Output
+from dlperf_study.training.libraries._torch_steps import LossScaler, plain_update
+from dlperf_study.training.libraries.paddle import Paddle
+from dlperf_study.training.libraries.torch import Torch, trained
 from dlperf_study.training.worker.warmup import first_steps
 from tests.training.frameworks.launching import configuration
 from tests.training.frameworks.test_jobs import GPUS
@@ -33,7 +37,7 @@ def updated(requested: Configuration) -> tuple[Any, set[str]]:
 
     layer = torch.nn.Linear(2, 2)
     layer(torch.ones(1, 2)).sum().backward()
-    optimizer = _torch_training.optimizer(requested, layer)
+    optimizer = Torch(requested).optimizer(trained(layer))
     with Recorded():
         optimizer.step()
     return optimizer, operators
@@ -44,7 +48,7 @@ def updated(requested: Configuration) -> tuple[Any, set[str]]:
 def test_pytorch_says_how_it_updates_and_does_so(level, expected):
     """Of CPUs: on a GPU the default is foreach."""
     optimizer, operators = updated(configuration(**TORCH, fused_optimizer=level))
-    assert _torch.optimizer_kernels(optimizer) == expected
+    assert torch_library.optimizer_kernels(optimizer) == expected
     assert {name for name, operator in OPERATORS.items() if operator in operators} == {expected}
 
 
@@ -56,12 +60,12 @@ def test_an_update_that_a_fused_kernel_skips_is_counted(scaling):
 
     requested = configuration(**TORCH, precision="amp_fp16", loss_scaling=scaling, fused_optimizer="fused")
     layer = torch.nn.Linear(2, 1, bias=False)
-    optimizer = _torch_training.optimizer(requested, layer)
-    scaler = _torch.LossScaler(requested, optimizer, torch.device("cpu"))
+    optimizer = Torch(requested).optimizer(trained(layer))
+    scaler = LossScaler(Torch(requested), optimizer)
     skipped = []
     for factor in (1.0, float("inf"), 1.0, float("nan")):
         scaler.scaler.scale(layer(torch.ones(1, 2)).sum() * factor).backward()
-        _torch_training.plain_update(optimizer, scaler.scaler)
+        plain_update(optimizer, scaler.scaler)
         scaler.update()
         optimizer.zero_grad()
         state = scaler.state()
@@ -78,8 +82,8 @@ def test_autotuning_is_set_only_if_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     states = []
     for level in ("default", "enabled", "default", "disabled", "default"):
-        _torch.set_autotuning(configuration(**TORCH, cudnn_autotune=level))
-        states.append(_torch.autotuning())
+        library = Torch(configuration(**TORCH, cudnn_autotune=level))
+        states.append(library.autotuning())
     assert states == ["disabled", "enabled", "enabled", "disabled", "disabled"]
 
 
@@ -91,11 +95,11 @@ def test_the_output_of_a_convolution_tells_its_memory_format():
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3))
     for memory_format, expected in ((torch.contiguous_format, "nchw"), (torch.channels_last, "nhwc")):
         images = torch.ones(2, 3, 8, 8).contiguous(memory_format=memory_format)
-        with _torch.observed_outputs(network) as outputs:
+        with torch_library.observed_outputs(network) as outputs:
             network(images).sum().backward()
         assert outputs == [Output("float32", expected)]
         assert all(parameter.grad.is_contiguous() for parameter in network.parameters())
-    assert _torch.memory_format(torch.ones(2, 3, 1, 1)) == ""
+    assert torch_library.memory_format(torch.ones(2, 3, 1, 1)) == ""
 
 
 def test_paddle_updates_all_parameters_in_one_call_as_one_by_one():
@@ -105,12 +109,13 @@ def test_paddle_updates_all_parameters_in_one_call_as_one_by_one():
     for level, expected in (("default", "for_loop"), ("for_loop", "for_loop"), ("fused", "fused")):
         paddle.seed(0)
         layer = paddle.nn.Linear(2, 2)
-        optimizer = _optimizer(configuration(optimizer="momentum", fused_optimizer=level), layer.parameters())
+        library = Paddle(configuration(optimizer="momentum", fused_optimizer=level))
+        optimizer = library.optimizer(layer.parameters())
         for _ in range(3):
             layer(paddle.ones([1, 2])).sum().backward()
             optimizer.step()
             optimizer.clear_grad()
-        assert _paddle.parameter_update(optimizer) == expected
+        assert paddle_library.parameter_update(optimizer) == expected
         trained[level] = layer.weight.numpy().flatten().tolist()
     assert trained["fused"] == pytest.approx(trained["for_loop"])
 
@@ -127,7 +132,10 @@ def test_adamw_of_paddle_is_that_of_pytorch():
     of_torch.weight.data = weights.clone()
     of_paddle = paddle.nn.Linear(3, 2, bias_attr=False)
     of_paddle.weight.set_value(weights.T.numpy())
-    updates = (_torch_training.optimizer(requested, of_torch), _optimizer(requested, of_paddle.parameters()))
+    updates = (
+        Torch(requested).optimizer(list(of_torch.parameters())),
+        Paddle(requested).optimizer(of_paddle.parameters()),
+    )
     for step in (1.0, 2.0, -1.0):
         inputs = [[step, 0.5, -step]]
         of_torch(torch.tensor(inputs)).pow(2).sum().backward()
@@ -139,14 +147,14 @@ def test_adamw_of_paddle_is_that_of_pytorch():
     trained = of_torch.weight.detach().numpy()
     assert pytest.approx(trained, rel=1e-6, abs=1e-6) == of_paddle.weight.numpy().T
     assert abs(trained - weights.numpy()).max() > 1e-4
-    assert _paddle.parameter_update(updates[1]) == "for_loop"
+    assert paddle_library.parameter_update(updates[1]) == "for_loop"
 
 
 @pytest.mark.parametrize(("shape", "expected"), [([2, 4, 8, 8], "nchw"), ([2, 8, 8, 4], "nhwc"), ([2, 4, 8, 4], "")])
 def test_the_shape_of_features_of_paddle_tells_their_memory_format(shape, expected):
     import paddle
 
-    assert _paddle.memory_format(paddle.zeros(shape), 4) == expected
+    assert paddle_library.memory_format(paddle.zeros(shape), 4) == expected
 
 
 def test_tensorflow_reads_autotuning_from_the_environment_of_its_ranks():
@@ -154,12 +162,12 @@ def test_tensorflow_reads_autotuning_from_the_environment_of_its_ranks():
         requested = configuration(framework="tensorflow_mirrored", memory_format="nhwc", cudnn_autotune=level)
         [task] = frameworks.load("tensorflow_mirrored").job(requested, GPUS).tasks
         assert task.environment.get("TF_CUDNN_USE_AUTOTUNE") == expected
-    assert [_tensorflow.autotuning({"TF_CUDNN_USE_AUTOTUNE": value}) for value in ("0", "False", "1")] == [
+    assert [tensorflow_library.autotuning({"TF_CUDNN_USE_AUTOTUNE": value}) for value in ("0", "False", "1")] == [
         "disabled",
         "disabled",
         "enabled",
     ]
-    assert _tensorflow.autotuning({}) == "enabled"
+    assert tensorflow_library.autotuning({}) == "enabled"
 
 
 class TunedTrainer:

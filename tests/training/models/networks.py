@@ -50,7 +50,7 @@ def tensor(values, library):
 
 
 def assign(parameter, values, library):
-    import_module(f"dlperf_study.training.models._{library}_layers").assign(parameter, values)
+    import_module(f"dlperf_study.training.models._{library}_layers").tensors().assign(parameter, values)
 
 
 def parts(layer):

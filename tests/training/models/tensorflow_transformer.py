@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy
 
 from dlperf_study.training import models
-from dlperf_study.training.frameworks._tensorflow_training import loss_and_gradients
-from dlperf_study.training.frameworks._tensorflow_updates import Optimizer
+from dlperf_study.training.libraries._tensorflow_updates import Optimizer
+from dlperf_study.training.libraries.tensorflow import TensorFlow
 from tests.training.models.test_transformers import configuration
 
 UPDATES = 3
@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
     for number, parameter in enumerate(network.parameters):
         parameter.assign(given[f"parameter_{number}"])
     batch = tuple(given[f"batch_{number}"] for number in range(4))
-    loss, gradients = loss_and_gradients(requested, network, batch)
+    loss, gradients = TensorFlow(requested).loss_and_gradients(network, batch)
     optimizer = Optimizer(requested, network.parameters)
     for _ in range(UPDATES):
         optimizer.begin()

@@ -100,9 +100,8 @@ def test_partial_fc_trains_the_classes_of_the_batch_and_a_sample_of_the_others(s
 @every_library
 def test_a_shard_without_a_class_of_the_batch_still_samples(library):
     shard = Shard(first=0, rows=10, rank=0, ranks=2)
-    rows = sample_rows(
-        import_module(f"dlperf_study.training.models._{library}_layers"), tensor([15, 16], library), shard, 0.4
-    )
+    tensors = import_module(f"dlperf_study.training.models._{library}_layers").tensors()
+    rows = sample_rows(tensors, tensor([15, 16], library), shard, 0.4)
     assert len(set(rows.tolist())) == 4
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dlperf_study.core.errors import UnsupportedError
+from dlperf_study.core.part_search import SIZES, read_sizes
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import models
 from dlperf_study.training.models._sequences import SequenceModel
@@ -16,10 +18,16 @@ from tests.training.models.networks import LIBRARIES
 CONFIGURATION = Configuration(study="s", cluster="c", framework="f", strategy="d", model="resnet50", image_size=32)
 
 
-def test_every_file_that_is_not_a_helper_is_a_model():
-    files = [file.stem for file in Path(models.__file__).parent.glob("*.py")]
-    assert models.names() == tuple(sorted(name for name in files if not name.startswith("_")))
-    assert "resnet50" in models.names()
+def test_every_file_that_is_not_a_helper_and_every_size_is_a_model():
+    folder = Path(models.__file__).parent
+    files = [file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")]
+    assert models.names() == tuple(sorted([*files, *read_sizes(folder)]))
+    assert {"resnet50", "gpt2"} <= {*models.names()}
+
+
+def test_the_file_of_sizes_is_yaml():
+    folder = Path(models.__file__).parent
+    assert read_sizes(folder) == yaml.safe_load((folder / SIZES).read_text())
 
 
 @pytest.mark.parametrize("name", models.names())

@@ -11,8 +11,8 @@ from dlperf_study.study.parallel_parameters import RECOMPUTATIONS
 from dlperf_study.training import models
 from dlperf_study.training.data_sources._base import Consumer
 from dlperf_study.training.data_sources._sequences import MASK, made_up_tokens, sequence_batches
-from dlperf_study.training.frameworks._torch_training import build_layer
-from dlperf_study.training.frameworks._training import model_facts
+from dlperf_study.training.libraries._base import model_facts
+from dlperf_study.training.libraries.torch import Torch
 from dlperf_study.training.models._sequences import MASKED, SequenceModel
 
 #: As their publishers print them, or as their released weights have them.
@@ -83,7 +83,7 @@ def test_a_step_does_the_declared_flops_and_gives_every_parameter_a_gradient(nam
     from torch.utils.flop_counter import FlopCounterMode
 
     requested = configuration(name, recompute=recompute)
-    layer, arrays = build_layer(requested, 0, 1), map(torch.from_numpy, batch(name))
+    layer, arrays = Torch(requested).built(0, 1), map(torch.from_numpy, batch(name))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         loss = layer(*arrays)
         loss.backward()

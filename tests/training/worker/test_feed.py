@@ -11,7 +11,8 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import data_sources
 from dlperf_study.training.data_sources._base import Consumer, DataSource
-from dlperf_study.training.frameworks._base import EventStopwatch, HostStopwatch, Trainer
+from dlperf_study.training.frameworks._base import Trainer
+from dlperf_study.training.libraries._base import EventStopwatch, HostStopwatch
 from dlperf_study.training.worker.feed import Feed
 from dlperf_study.training.worker.windows import measure, settle_in
 from tests.evidence_factory import configuration

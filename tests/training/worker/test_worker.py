@@ -21,7 +21,8 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job
 from dlperf_study.study.precision import LossScaling
-from dlperf_study.training.frameworks._base import Framework, HostStopwatch
+from dlperf_study.training.frameworks._base import Framework
+from dlperf_study.training.libraries._base import HostStopwatch
 from dlperf_study.training.worker.__main__ import train
 from dlperf_study.training.worker.windows import SETTLING_STEPS, exchange_sizes, exchange_windows
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.exchange import CollectiveKind
-from dlperf_study.training.frameworks._collectives import Collective
+from dlperf_study.training.libraries._collectives import Collective
 
 
 class _Operator(NamedTuple):
@@ -71,9 +71,14 @@ def _observed(operator: _Operator, arguments: Sequence[Any]) -> Collective:
     from torch.distributed import get_process_group_ranks
 
     tensor, group = arguments[operator.tensor], _group(arguments[operator.group])
-    tensor = tensor[0] if isinstance(tensor, list) else tensor
-    ranks, root = tuple(get_process_group_ranks(group)), 0 if operator.root is None else int(arguments[operator.root])
-    size = (tensor.numel() * (len(ranks) if operator.gathers else 1), tensor.element_size())
+    if isinstance(tensor, list):
+        [tensor, *_] = tensor
+    ranks, root, elements = tuple(get_process_group_ranks(group)), 0, tensor.numel()
+    if operator.root is not None:
+        root = int(arguments[operator.root])
+    if operator.gathers:
+        elements *= len(ranks)
+    size = (elements, tensor.element_size())
     return Collective(operator.kind, *size, tensor.dtype, group, ranks, root, operator.receives)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.exchange import CollectiveKind
-from dlperf_study.training.frameworks._collectives import Collective
+from dlperf_study.training.libraries._collectives import Collective
 
 #: The methods of a process group that are counted: after the tensor each takes its root, and at last ``sync_op``.
 _COUNTED: dict[str, CollectiveKind] = {"reduce": "reduce", "broadcast": "broadcast"}

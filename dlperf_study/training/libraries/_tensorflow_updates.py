@@ -5,8 +5,7 @@ from typing import Any
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import LossScaling
-from dlperf_study.training.frameworks import _training
-from dlperf_study.training.frameworks._training import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE
+from dlperf_study.training.libraries import _base
 
 #: Of AdamW, as Paddle and PyTorch have them: of both means, of the weights in each update, and what is added to a root.
 MEAN_DECAY, SQUARE_DECAY, WEIGHT_DECAY, EPSILON = 0.9, 0.999, 0.01, 1e-8
@@ -46,8 +45,8 @@ class Optimizer:
             self._adamw(parameter, gradient, *kept)
             return
         for velocity in kept:
-            gradient = velocity.assign(_training.MOMENTUM * velocity + gradient)
-        parameter.assign_sub(_training.LEARNING_RATE * gradient)
+            gradient = velocity.assign(_base.MOMENTUM * velocity + gradient)
+        parameter.assign_sub(_base.LEARNING_RATE * gradient)
 
     def _adamw(self, parameter: Any, gradient: Any, mean: Any, square: Any) -> None:
         import tensorflow as tf
@@ -58,7 +57,7 @@ class Optimizer:
         unbiased_mean = new_mean / (1 - MEAN_DECAY**steps)
         root = tf.sqrt(new_square / (1 - SQUARE_DECAY**steps))
         direction = unbiased_mean / (root + EPSILON) + WEIGHT_DECAY * parameter
-        parameter.assign_sub(_training.ADAM_LEARNING_RATE * direction)
+        parameter.assign_sub(_base.ADAM_LEARNING_RATE * direction)
 
 
 class LossScaler:
@@ -74,7 +73,7 @@ class LossScaler:
         self._static, self.variables = configuration.loss_scaling == "static", list[Any]()
         self.is_enabled = configuration.loss_scaling != "none"
         if self.is_enabled:
-            scale = STATIC_LOSS_SCALE if self._static else FIRST_LOSS_SCALE
+            scale = _base.FIRST_LOSS_SCALES[configuration.loss_scaling]
             self._scale, self._skipped_steps = tf.Variable(scale, dtype=tf.float32), tf.Variable(0, dtype=tf.int64)
             self._steps_since_change = tf.Variable(0, dtype=tf.int64)
             self.variables = [self._scale, self._skipped_steps, self._steps_since_change]
@@ -108,7 +107,7 @@ class LossScaler:
         update(gradients)
         if not self._static:
             steps = self._steps_since_change + 1
-            is_doubled = steps >= GROWTH_STEPS
+            is_doubled = steps >= _base.GROWTH_STEPS
             self._scale.assign(tf.where(is_doubled, 2 * self._scale, self._scale))
             self._steps_since_change.assign(tf.where(is_doubled, tf.zeros_like(steps), steps))
         return tf.constant(True)

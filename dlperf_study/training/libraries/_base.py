@@ -1,0 +1,257 @@
+"""The interface of a library: its device, clock, number formats, memory and tensors.
+
+The standard library and this package only: every training process imports this.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.precision import LossScaling
+from dlperf_study.training import models
+from dlperf_study.training.models._sequences import SequenceModel
+
+#: Small, so that tiny batches with batch norm stay finite; it has no influence on speed.
+LEARNING_RATE = 0.001
+MOMENTUM = 0.9
+#: Of AdamW, which takes steps of this size whatever the gradients are.
+ADAM_LEARNING_RATE = 0.0001
+#: ``--scale_loss`` in DLPerf's scripts of 2020 for Paddle's ResNet-50 (PaddlePaddle/resnet50v1.5/scripts).
+STATIC_LOSS_SCALE = 128.0
+#: Where dynamic loss scaling begins; every overflow halves it, and so many steps without one double it.
+FIRST_LOSS_SCALE, GROWTH_STEPS = 2.0**16, 2000
+FIRST_LOSS_SCALES = {"none": FIRST_LOSS_SCALE, "dynamic": FIRST_LOSS_SCALE, "static": STATIC_LOSS_SCALE}
+#: Errors of sums of products, relative to their norm: those of float32 are about 2e-7, those of TF32, which reads 10
+#: bits of each mantissa, 3e-4, and those of bfloat16, which has 7, 2e-3.
+LARGEST_ERRORS = {"float32": 5e-5, "tf32": 1e-3}
+#: Of the products that are tried: [N, C, H, W] images and [C, C, k, k] weights, large enough for tensor cores.
+IMAGES_SHAPE, WEIGHTS_SHAPE = (8, 64, 16, 16), (64, 64, 3, 3)
+NO_PRODUCT = "the first step computed no convolution and no matrix product, so its precision is unknown"
+
+
+class Stopwatch(Protocol):
+    """Marks times in the device's stream of work without waiting for it; ``seconds`` waits, and reads them."""
+
+    def mark(self) -> None: ...
+    def seconds(self) -> list[float]: ...
+
+
+class HostStopwatch:
+    """A stopwatch for devices that finish an operation before they return: the CPU."""
+
+    def __init__(self) -> None:
+        self._marks: list[int] = []
+
+    def mark(self) -> None:
+        """Read the monotonic clock."""
+        self._marks.append(time.perf_counter_ns())
+
+    def seconds(self) -> list[float]:
+        """Return the seconds between successive marks."""
+        return [(end - start) / 1e9 for start, end in pairwise(self._marks)]
+
+
+class EventStopwatch:
+    """A stopwatch for GPUs: events in the stream of the device, so that timing a step costs no synchronisation.
+
+    ``new_event`` makes a library's event that records time.
+    """
+
+    def __init__(self, new_event: Callable[[], Any]) -> None:
+        self._new_event = new_event
+        self._events: list[Any] = []
+
+    def mark(self) -> None:
+        """Record an event after the work queued so far."""
+        event = self._new_event()
+        event.record()
+        self._events.append(event)
+
+    def seconds(self) -> list[float]:
+        """Wait for the last event, then return the seconds between successive events."""
+        self._events[-1].synchronize()
+        return [start.elapsed_time(end) / 1e3 for start, end in pairwise(self._events)]
+
+
+#: Bytes by name: ``allocated_bytes`` of tensors, ``reserved_bytes`` that were taken from the device for them.
+Peaks = dict[str, int]
+
+
+class Allocator(Protocol):
+    """The peaks that a library's allocator counts for the device since ``restart``; empty where it counts none."""
+
+    def restart(self) -> None: ...
+    def peaks(self) -> Peaks: ...
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a convolution or a matrix product: its number format, and its memory format if that is known."""
+
+    number_format: str
+    memory_format: str = ""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Gradients that are exchanged at once; ``number_format`` is a value of the library."""
+
+    elements: int
+    element_bytes: int
+    number_format: Any
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return self.elements * self.element_bytes
+
+
+#: ``products(images, weights, number_format)`` returns float arrays: a convolution and a matrix product.
+Products = Callable[[Any, Any, str], list[Any]]
+
+
+class Step(Protocol):
+    """A step of training: called with a batch, it returns the loss, which stays on the device.
+
+    ``observed`` does the first step of a layer: outputs of its first product, and bytes held by kind.
+    ``update_kernels``: the level of ``fused_optimizer`` that the library has, if it can be asked. ``restored`` takes
+    back, at the end, what steps change.
+    """
+
+    def __call__(self, batch: Any) -> Any: ...
+    def observed(self, batch: Any, layer: Any) -> tuple[list[Output], dict[str, int]]: ...
+    def update_kernels(self) -> dict[str, str]: ...
+    def restored(self) -> AbstractContextManager[None]: ...
+    def loss_scaling(self) -> LossScaling | None: ...
+
+
+class Library(Protocol):
+    """A library on the device of this rank, set up as a configuration asks.
+
+    ``description``: the fields of the rank log about the library. ``placed``: a batch as tensors on the device,
+    images in the memory format of the configuration. ``replicated_parameters``: those trained that are equal on every
+    rank. ``buffer``: of the gradients of parameters. ``array``: the values of a parameter, for numpy.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def device(self) -> Any: ...
+    @property
+    def configuration(self) -> Configuration: ...
+    def description(self) -> dict[str, Any]: ...
+    def uses_gpu(self) -> bool: ...
+    def synchronise(self) -> None: ...
+    def stopwatch(self) -> Stopwatch: ...
+    def autotuning(self) -> str: ...
+    def products(self, images: Any, weights: Any, number_format: str) -> list[Any]: ...
+    def placed(self, *batch: Any) -> tuple[Any, ...]: ...
+    def built(self, rank: int, ranks: int) -> Any: ...
+    def trained_parameters(self, layer: Any) -> list[Any]: ...
+    def replicated_parameters(self, layer: Any) -> list[Any]: ...
+    def buffer(self, *parameters: Any) -> Buffer: ...
+    def zeros(self, elements: int, number_format: Any) -> Any: ...
+    def array(self, parameter: Any) -> Any: ...
+
+
+def checksum(arrays: Iterable[Any]) -> str:
+    """Return a digest of the arrays' bytes, in the order given."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def nccl_version(code: int) -> str:
+    """Return an ``NCCL_VERSION_CODE`` as a version: 22501 is 2.25.1, and 2804, of the scheme before 2.9, is 2.8.4."""
+    return _version(code) if code else ""
+
+
+def cudnn_version(code: int) -> str:
+    """Return a ``CUDNN_VERSION`` as a version: 90501 is 9.5.1, and 8902, of the scheme before 9, is 8.9.2."""
+    return _version(code)
+
+
+def _version(code: int) -> str:
+    thousands = 10_000 if code >= 10_000 else 1_000
+    return f"{code // thousands}.{code % thousands // 100}.{code % 100}"
+
+
+def error_line(error: Exception) -> str:
+    """Return the line of an exception that names the error: libraries add call stacks and hints."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for line in lines:
+        if "error" in line.lower():
+            return line
+    return lines[0] if lines else type(error).__name__
+
+
+def leading_counts(counts: list[int], elements: int) -> list[int]:
+    """Return how many elements of successive buffers are among the first ``elements``; buffers after them are left out.
+
+    ``counts`` are the numbers of elements of the buffers.
+    """
+    leading: list[int] = []
+    for count in counts:
+        taken = min(count, elements - sum(leading))
+        if taken <= 0:
+            break
+        leading.append(taken)
+    return leading
+
+
+def format_of_float32(products: Products) -> str:
+    """Return in what products of float32 are computed: float32 itself, tf32 or bfloat16.
+
+    A library may compute them in fewer bits and still return float32, so their errors tell.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    images = generator.standard_normal(IMAGES_SHAPE, dtype=np.float32)
+    weights = generator.standard_normal(WEIGHTS_SHAPE, dtype=np.float32)
+    single, double = products(images, weights, "float32"), products(images, weights, "float64")
+    error = 0.0
+    for computed, exact in zip(single, double, strict=True):
+        error = max(error, float(np.linalg.norm(computed - exact) / np.linalg.norm(exact)))
+    for name, largest in LARGEST_ERRORS.items():
+        if error <= largest:
+            return name
+    return "bfloat16"
+
+
+def first_product(layers: Iterable[Any], *kinds: type) -> Any:
+    """Return the first layer of the first of these kinds that there is, or None."""
+    candidates = list(layers)
+    for kind in kinds:
+        for layer in candidates:
+            if isinstance(layer, kind):
+                return layer
+    return None
+
+
+def observed_format(outputs: list[Output], products: Products) -> str:
+    """Return the number format of a network, given the outputs of its convolution that were observed.
+
+    Raises RunError if none was observed.
+    """
+    if not outputs:
+        raise RunError(NO_PRODUCT)
+    number_format = outputs[0].number_format
+    return format_of_float32(products) if number_format == "float32" else number_format
+
+
+def model_facts(configuration: Configuration) -> dict[str, Any]:
+    """Return the fields of the rank log about the work of one sample; what is done again, if something is."""
+    model = models.load(configuration.model)
+    facts = {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
+    if isinstance(model, SequenceModel) and configuration.recompute == BLOCKS_AGAIN:
+        facts["hardware_flops_per_sample"] = model.hardware_flops(configuration)
+    return facts

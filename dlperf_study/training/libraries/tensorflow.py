@@ -1,0 +1,277 @@
+"""TensorFlow: its device, clock, number formats and step, as asked for and as TensorFlow has them.
+
+TensorFlow and Paddle can't share a process: that ends in a segmentation fault. Functions import TensorFlow.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dlperf_study.study import precision
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.exchange import ELEMENT_BYTES
+from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study.parameter import IMAGES
+from dlperf_study.training import models
+from dlperf_study.training.libraries import _base
+from dlperf_study.training.libraries._base import Buffer, Output
+from dlperf_study.training.models._tensorflow_layers import CHANNELS_LAST
+
+#: Read by TensorFlow at its first convolution, and by nothing that Python could ask: it is on unless this says 0.
+AUTOTUNING_VARIABLE = "TF_CUDNN_USE_AUTOTUNE"
+#: What TensorFlow prints, after the file and the line, of a driver or a library that it can't use.
+_LOG_LINE = re.compile(r"\.cc:\d+\] (.*(?:cuda|GPU).*)", re.IGNORECASE)
+NCCL_PACKAGE = "nvidia-nccl-cu12"
+#: From [outputs, inputs, k, k] to [k, k, inputs, outputs].
+FILTERS = (2, 3, 1, 0)
+
+
+def gpu_support() -> GpuSupport:
+    """Return what TensorFlow can do with the GPUs that this process may use."""
+    import tensorflow as tf
+
+    if not tf.test.is_built_with_cuda():
+        return GpuSupport()
+    with _native_log() as log:
+        gpus = tf.config.list_physical_devices("GPU")
+    names = tuple(tf.config.experimental.get_device_details(gpu).get("device_name", "") for gpu in gpus)
+    build = tf.sysconfig.get_build_info()
+    obstacle = "" if gpus else obstacle_in("".join(log))
+    return GpuSupport(build["cuda_version"], build["cudnn_version"], _nccl_version(), names, obstacle)
+
+
+def obstacle_in(log: str) -> str:
+    """Return the last line in which TensorFlow's log says why there is no GPU, without time and place; or nothing."""
+    lines = _LOG_LINE.findall(log)
+    return lines[-1].strip() if lines else ""
+
+
+def _nccl_version() -> str:
+    """Return the version of NCCL, which wheels of TensorFlow load from a package of its own."""
+    try:
+        return version(NCCL_PACKAGE)
+    except PackageNotFoundError:
+        return ""
+
+
+@contextlib.contextmanager
+def _native_log() -> Iterator[list[str]]:
+    """Yield a list that gets what this process prints to standard error: the exceptions of TensorFlow do not say it."""
+    printed: list[str] = []
+    with tempfile.TemporaryFile("w+", errors="replace") as file, contextlib.ExitStack() as stack:
+        standard_error = os.dup(2)
+        stack.callback(os.close, standard_error)
+        stack.callback(os.dup2, standard_error, 2)
+        os.dup2(file.fileno(), 2)
+        yield printed
+        file.seek(0)
+        printed.append(file.read())
+
+
+def uses_gpu() -> bool:
+    """Return whether this process trains on a GPU."""
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+class TensorFlow:
+    """TensorFlow on the device of this rank, the only one that this process sees.
+
+    ``threads``: that compute; 0: a session decides.
+    """
+
+    name = "tensorflow"
+
+    def __init__(self, configuration: Configuration, threads: int = 0) -> None:
+        import tensorflow as tf
+
+        if threads:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(threads)
+        self.configuration, self._tf = configuration, tf
+        self.device = "/GPU:0" if uses_gpu() else "/CPU:0"
+        # CPUs have no TF32.
+        tf.config.experimental.enable_tensor_float_32_execution(configuration.precision == "tf32")
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log about TensorFlow."""
+        return {
+            "library": "tensorflow",
+            "library_version": self._tf.__version__,
+            "library_commit": str(self._tf.version.GIT_VERSION),
+            "cuda": str(self._tf.sysconfig.get_build_info().get("cuda_version", "")),
+        }
+
+    def uses_gpu(self) -> bool:
+        """Return whether this process trains on a GPU."""
+        return uses_gpu()
+
+    def synchronise(self) -> None:
+        """Wait for the device."""
+        synchronise(self.device)
+
+    def stopwatch(self) -> _base.Stopwatch:
+        """Return a stopwatch for the device."""
+        return IdleStopwatch(self.device) if uses_gpu() else _base.HostStopwatch()
+
+    def autotuning(self) -> str:
+        """Return whether TensorFlow lets cuDNN try its algorithms."""
+        return autotuning(os.environ)
+
+    def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
+        """Return a convolution and a matrix product; see ``Products``."""
+        tf = self._tf
+        with tf.device(self.device):
+            channels_last = tf.transpose(tf.cast(images, number_format), CHANNELS_LAST)
+            filters = tf.transpose(tf.cast(weights, number_format), FILTERS)
+            convolution = tf.nn.conv2d(channels_last, filters, strides=1, padding="VALID")
+            rows = tf.reshape(channels_last, [len(images), -1])
+            return [tf.cast(tensor, tf.float64).numpy() for tensor in (convolution, rows @ tf.transpose(rows))]
+
+    def placed(self, *batch: Any) -> tuple[Any, ...]:
+        """Return a batch as tensors on the device, images in the memory format of the configuration."""
+        with self._tf.device(self.device):
+            inputs, *targets = (self._tf.identity(self._tf.convert_to_tensor(array)) for array in batch)
+            if self.configuration.samples == IMAGES:
+                inputs = in_memory_format(self.configuration, inputs)
+            return inputs, *targets
+
+    def replicated_parameters(self, layer: Any) -> list[Any]:
+        """Return the parameters, all of which are equal on every rank."""
+        return list(layer.parameters)
+
+    def trained_parameters(self, layer: Any) -> list[Any]:
+        """Return what an optimizer updates."""
+        return list(layer.parameters)
+
+    def buffer(self, *parameters: Any) -> Buffer:
+        """Return the buffer of the gradients of these parameters, float32 that may be compressed on the way."""
+        elements = sum(parameter.shape.num_elements() for parameter in parameters)
+        return Buffer(elements, ELEMENT_BYTES[self.configuration.gradient_compression], self._tf.float32)
+
+    def zeros(self, elements: int, number_format: Any) -> Any:
+        """Return a vector of zeros on the device."""
+        with self._tf.device(self.device):
+            return self._tf.zeros([elements], number_format)
+
+    def array(self, parameter: Any) -> Any:
+        """Return the values of a parameter."""
+        return parameter.numpy()
+
+    def built(self, rank: int, ranks: int) -> Any:
+        """Return the network, with the same initial parameters on every rank."""
+        return models.load(self.configuration.model).builder("tensorflow")(self.configuration, rank, ranks)
+
+    def loss_and_gradients(
+        self, network: Any, batch: tuple[Any, ...], scaled: Callable[[Any], Any] | None = None
+    ) -> tuple[Any, list[Any]]:
+        """Return the loss of one batch, and the gradients of what ``scaled`` makes of it.
+
+        Both are computed in the precision of the configuration. Gradients are dense, also those of embeddings.
+        """
+        with self._tf.GradientTape() as tape:
+            loss = network.loss(*batch, number_format=computed_in(self.configuration))
+            differentiated = scaled(loss) if scaled else loss
+        gradients = tape.gradient(differentiated, network.parameters)
+        return loss, list(map(self._tf.convert_to_tensor, gradients))
+
+
+def computed_in(configuration: Configuration) -> Any:
+    """Return the type of what convolutions and linear layers compute."""
+    import tensorflow as tf
+
+    requested = configuration.precision
+    return tf.float32 if requested in precision.FULL else getattr(tf, precision.COMPUTED_IN[requested])
+
+
+def in_memory_format(configuration: Configuration, images: Any) -> Any:
+    """Return a tensor of images [N, 3, S, S] as the network takes it."""
+    import tensorflow as tf
+
+    return images if configuration.memory_format == "nchw" else tf.transpose(images, CHANNELS_LAST)
+
+
+def autotuning(environment: Mapping[str, str]) -> str:
+    """Return whether TensorFlow lets cuDNN try its algorithms, by the environment of its process."""
+    return "disabled" if environment.get(AUTOTUNING_VARIABLE, "1").lower() in ("0", "false") else "enabled"
+
+
+def show_own_gpu(environment: MutableMapping[str, str], local_rank: int) -> None:
+    """Leave a rank one of the GPUs of its node: every part of TensorFlow would use all that it sees.
+
+    Call this before TensorFlow looks for GPUs. On a CPU there is none to leave.
+    """
+    if gpus := environment.get(VISIBLE_DEVICES):
+        environment[VISIBLE_DEVICES] = gpus.split(",")[local_rank]
+
+
+def synchronise(device: str) -> None:
+    """Wait for the device with this name.
+
+    ``tf.test.experimental.sync_devices`` would wait for those of other processes too, which this one can't reach.
+    """
+    import tensorflow as tf
+
+    with tf.device(device):
+        tf.raw_ops.SyncDevice()
+
+
+class IdleStopwatch(_base.HostStopwatch):
+    """A stopwatch whose marks wait until the GPU is idle: TensorFlow has no events for its streams.
+
+    So no step begins before the one before it has ended on the GPU.
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+
+    def mark(self) -> None:
+        """Wait for the GPU, then read the monotonic clock."""
+        synchronise(self._device)
+        super().mark()
+
+
+class TensorflowAllocator:
+    """TensorFlow counts on GPUs only."""
+
+    def restart(self) -> None:
+        """Count peaks from what is allocated now."""
+        import tensorflow as tf
+
+        if tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peaks(self) -> _base.Peaks:
+        """Return the peaks since ``restart``; empty on a CPU. How much it took from the device it does not say."""
+        import tensorflow as tf
+
+        if not tf.config.list_physical_devices("GPU"):
+            return {}
+        return {"allocated_bytes": int(tf.config.experimental.get_memory_info("GPU:0")["peak"])}
+
+
+def outputs(graph: Any) -> list[Output]:
+    """Return what a graph says of the outputs of its convolutions; without these, of its matrix products."""
+
+    definition = graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
+        nodes += function.node_def
+    for product in ("Conv2D", "MatMul"):
+        if observed := [_output(node) for node in nodes if node.op == product]:
+            return observed
+    return []
+
+
+def _output(node: Any) -> Output:
+    import tensorflow as tf
+
+    number_format = tf.as_dtype(node.attr["T"].type).name
+    return Output(number_format, node.attr["data_format"].s.decode().lower() if node.op == "Conv2D" else "")
