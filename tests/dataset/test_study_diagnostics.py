@@ -99,7 +99,7 @@ def test_a_run_on_some_of_the_hosts_of_the_largest_is_fine(paths):
 
 def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
     diagnostics(SMOOTH, SMOOTH, SMOOTH)
-    plan = replace(write_plan(paths, [Planned(ASKED)]), why_not_gpu="this machine has 2 × A100, but")
+    plan = write_plan(paths, [Planned(ASKED)]).changed(why_not_gpu="this machine has 2 × A100, but")
     notes = [each for each in study_diagnostics(plan, collect(paths).runs) if each.subject == "device"]
     assert [(note.severity, note.identity) for note in notes] == [("note", None)]
 
