@@ -19,13 +19,13 @@ def concatenated(parts: Iterable[Integers]) -> Integers:
 
 
 def any_of(masks: Iterable[Mask], size: int) -> Mask:
-    """Return for each of ``size`` rows whether any mask is true; without masks, all are false."""
+    """Return per row whether any mask is true; default false."""
     union: Mask = np.logical_or.reduce([np.zeros(size, dtype=bool), *masks])
     return union
 
 
 def constant(value: Any, size: int) -> NDArray[Any]:
-    """Return an array of one value, which takes no memory and can't be written to."""
+    """Return a read-only array of one value, without memory."""
     return np.broadcast_to(np.asarray(value), size)
 
 
@@ -35,7 +35,7 @@ def is_constant(column: NDArray[Any]) -> bool:
 
 
 def elements(column: NDArray[Any], rows: Mask | Integers) -> NDArray[Any]:
-    """Return some elements of a column; no copy where all are chosen by a mask, or where the column is constant."""
+    """Return some elements of a column, without a needless copy."""
     is_mask = rows.dtype == np.bool_
     if is_mask and rows.all():
         return column
@@ -45,7 +45,7 @@ def elements(column: NDArray[Any], rows: Mask | Integers) -> NDArray[Any]:
 
 
 def median(values: Floats | Integers) -> float:
-    """Return the median of values, which must not be NaN; of few values ``np.median`` takes five times as long."""
+    """Return the median of values without NaN, faster than ``np.median``."""
     middle = values.size // 2
     if values.size % 2:
         return float(np.partition(values, middle)[middle])
@@ -54,7 +54,7 @@ def median(values: Floats | Integers) -> float:
 
 
 def running_median(values: Floats, width: int) -> Floats:
-    """Return the median of the ``width`` values around each; at both ends, that of the first and last ``width``.
+    """Return the median of the ``width`` values around each.
 
     ``np.median`` gives the same numbers and takes four times as long, because it looks for NaN in every window.
     """

@@ -20,7 +20,7 @@ _USED = (1, 2, 3, 8)
 
 @dataclass(frozen=True)
 class ProcessTimes:
-    """The CPU seconds of a process, and those of children that it has waited for."""
+    """The CPU seconds of a process and its ended children."""
 
     parent: int
     is_kernel_thread: bool
@@ -29,7 +29,7 @@ class ProcessTimes:
 
 
 def used_seconds() -> float:
-    """Return the seconds that all processes used, or the hypervisor took, of all cores since the start of the node.
+    """Return the busy seconds of all cores since boot.
 
     Raises OSError or ValueError where the kernel does not show them.
     """
@@ -38,7 +38,7 @@ def used_seconds() -> float:
 
 
 def process_times() -> dict[int, ProcessTimes]:
-    """Return the times of all processes that are visible from here, by their number; none without ``/proc``."""
+    """Return the times of all visible processes, by number."""
     times: dict[int, ProcessTimes] = {}
     for folder in PROC.glob("[0-9]*"):
         with suppress(OSError):
@@ -54,6 +54,6 @@ def process_times() -> dict[int, ProcessTimes]:
 
 
 def kernel_seconds(times: Mapping[int, ProcessTimes]) -> float | None:
-    """Return the CPU seconds of the kernel's threads; None where they are not visible, as in a container."""
+    """Return the CPU seconds of kernel threads; None in containers."""
     threads = [each.seconds for each in times.values() if each.is_kernel_thread]
     return sum(threads) if threads else None

@@ -36,7 +36,7 @@ _MODULE_IN_TEXT = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of the package: a digest of what it does, and the names in it that may be modules."""
+    """A module: its digest, and names that may be modules."""
 
     digest: str
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class _Module:
 
 @dataclass(frozen=True)
 class MeasuringCode:
-    """The code that measures a run: all that these modules import, of which ``digest`` is a digest.
+    """The code that measures a run, with its ``digest``.
 
     ``worker``: the name of what all runs import, which takes the times: a digest, or that of earlier code that measures
     alike. ``modules``: a short digest of each module, by name.
@@ -57,17 +57,17 @@ class MeasuringCode:
 
 
 def code_digest(roots: Sequence[str]) -> str:
-    """Return a digest of all measuring code that these modules import, and of themselves; empty for none."""
+    """Return a digest of all measuring code that these modules import."""
     return _digest(tuple(roots), PACKAGE_FOLDER, parts_folder()) if roots else ""
 
 
 def module_digests(roots: Sequence[str]) -> dict[str, str]:
-    """Return a digest of each measuring module that these modules import, and of themselves, by name."""
+    """Return a digest of each measuring module that these import."""
     return _digests(tuple(roots), PACKAGE_FOLDER, parts_folder())
 
 
 def files_digest(*rooms: str) -> str:
-    """Return a digest of all files of Python and of sizes in these rooms, or without any in all of them."""
+    """Return a digest of the Python files of these rooms."""
     digest = hashlib.sha256()
     for folder in [PACKAGE_FOLDER / room for room in rooms] or [PACKAGE_FOLDER]:
         # An editor may keep a link to nowhere beside a file that is open in it.
@@ -78,12 +78,12 @@ def files_digest(*rooms: str) -> str:
 
 
 def imports_parts_of_folders(roots: Sequence[str]) -> bool:
-    """Return whether these modules are or import parts of the user that lie in folders."""
+    """Return whether these modules import parts of user folders."""
     return len(roots_without_folders(roots)) < len(module_digests(roots))
 
 
 def roots_without_folders(roots: Sequence[str]) -> tuple[str, ...]:
-    """Return the modules that these import, and themselves, but for the user's folders: those travel with a run."""
+    """Return these modules and their imports, without user folders."""
     parts, names = parts_folder(), []
     for name in sorted(module_digests(roots)):
         file = _file(name, PACKAGE_FOLDER, parts)
@@ -93,12 +93,12 @@ def roots_without_folders(roots: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_roots(launcher: str) -> tuple[str, ...]:
-    """Return what is compared where no configuration is asked for: what all runs that this launcher starts import."""
+    """Return what all runs of this launcher import."""
     return (*COMMON_ROOTS, f"{PACKAGE}.machines.launchers.{launcher}")
 
 
 def driver_code_of(roots: Sequence[str]) -> str:
-    """Return the value of ``DRIVER_CODE_VARIABLE`` for a run with these roots.
+    """Return the value of ``DRIVER_CODE_VARIABLE`` for these roots.
 
     It has the digest of what they import, that of all files of the package, the roots, and the folder of the package.
     """
@@ -106,12 +106,12 @@ def driver_code_of(roots: Sequence[str]) -> str:
 
 
 def code_of_driver(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the digest that the driver of this process has named; empty without a driver."""
+    """Return the digest that this process's driver named, or nothing."""
     return environment.get(DRIVER_CODE_VARIABLE, "").partition(" ")[0]
 
 
 def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
-    """Raise RunError if this process runs other measuring code than the driver that is named in its environment.
+    """Raise RunError if this process runs other code than its driver.
 
     With two checkouts and one environment of Python, the folder in which a process starts decides which one it runs.
     """
@@ -142,7 +142,7 @@ def _digest(roots: tuple[str, ...], package: Path, parts: Path | None) -> str:
 
 @cache
 def _digests(roots: tuple[str, ...], package: Path, parts: Path | None) -> dict[str, str]:
-    """Return the digests of modules in the folder of this package, and in that of the user's parts."""
+    """Return the digests of modules; ``folders``: the package's, then users'."""
     digests: dict[str, str] = {}
     packages = {name.partition(".")[0] for name in roots}
     names = [*roots]
@@ -158,14 +158,14 @@ def _digests(roots: tuple[str, ...], package: Path, parts: Path | None) -> dict[
 
 
 def _is_measuring(name: str, packages: Collection[str]) -> bool:
-    """Return whether a module of these packages, if there is one, is measuring code; this package itself is none."""
+    """Return whether a module of these packages is measuring code."""
     is_left_out = any(f"{name}.".startswith(f"{room}.") for room in NOT_MEASURING)
     return name != PACKAGE and name.partition(".")[0] in packages and not is_left_out
 
 
 @cache
 def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | None:
-    """Return what is in a module of the package or of the user, or None if there is none of this name.
+    """Return a module of the package or user, or None.
 
     Raises RunError where its file can't be read as Python.
     """
@@ -187,7 +187,7 @@ def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | No
 
 
 def _file(name: str, package_folder: Path, parts: Path | None) -> Path | None:
-    """Return the file of a module: that of this package, else that of the user; of a size, that of all sizes."""
+    """Return the file of a module of the package or user."""
     if name.partition(".")[0] != PACKAGE:
         return file_of_user(name, parts)
     path = package_folder.joinpath(*name.split(".")[1:])
@@ -211,7 +211,7 @@ def _sizes_file(name: str, folder: Path, parts: Path | None) -> Path | None:
 
 
 def _normalised(tree: ast.Module) -> ast.Module:
-    """Return syntax without docstrings, and without the empty text that Python 3.12.1 sees at the end of a format."""
+    """Return syntax without docstrings and Python 3.12.1's empty format ends."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -222,7 +222,7 @@ def _normalised(tree: ast.Module) -> ast.Module:
 
 
 def _text(node: object) -> str:
-    """Return the syntax below a node as text that is the same in every Python: of ``ast.dump`` this is not true.
+    """Return syntax as text that is the same in every Python.
 
     Fields that are empty are left out: a later Python has more of them.
     """
@@ -233,7 +233,7 @@ def _text(node: object) -> str:
 
 
 def _names(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield what a module of a package imports, and what its texts name: modules that it starts in other processes."""
+    """Yield the imports of a module, and modules named in texts."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

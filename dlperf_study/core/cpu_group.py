@@ -27,7 +27,7 @@ REMOVAL_SECONDS, POLL_SECONDS = 5.0, 0.01
 
 @dataclass(frozen=True)
 class CpuUsage:
-    """How many periods a group was in, in how many it had to wait, and for how many seconds of all its cores."""
+    """Periods, throttled periods, and throttled seconds of a group."""
 
     periods: int
     throttled_periods: int
@@ -43,14 +43,14 @@ class CpuUsage:
 
 
 class CpuGroup:
-    """A group in its folder; ``is_second_version`` is that of the kernel's interface."""
+    """A control group's folder; ``is_second_version``: the kernel interface."""
 
     def __init__(self, folder: Path, is_second_version: bool) -> None:
         self._folder = folder
         self._is_second_version = is_second_version
 
     def limit(self, cores: float) -> None:
-        """Let the group use so many cores; raises OSError where the kernel refuses it."""
+        """Limit the group's cores; raises OSError if refused."""
         quota = round(cores * PERIOD_MICROSECONDS)
         if self._is_second_version:
             (self._folder / "cpu.max").write_text(f"{quota} {PERIOD_MICROSECONDS}")
@@ -59,7 +59,7 @@ class CpuGroup:
             (self._folder / "cpu.cfs_quota_us").write_text(str(quota))
 
     def cores(self) -> float:
-        """Return how many cores the group may use, according to the kernel; 0: no limit is known."""
+        """Return the group's core limit; 0: unknown."""
         with suppress(OSError, ValueError):
             if self._is_second_version:
                 quota, period = (self._folder / "cpu.max").read_text().split()
@@ -69,7 +69,7 @@ class CpuGroup:
         return 0.0
 
     def join(self, processes: Iterable[int]) -> None:
-        """Move processes into the group, with all their threads; one that has ended meanwhile is left out."""
+        """Move processes with all threads into the group."""
         for process in processes:
             with suppress(ProcessLookupError):
                 (self._folder / "cgroup.procs").write_text(str(process))
@@ -84,7 +84,7 @@ class CpuGroup:
         return CpuUsage(counts["nr_periods"], counts["nr_throttled"], seconds)
 
     def remove(self) -> None:
-        """Remove the group, whose processes have ended; one that stays busy is left to the next run."""
+        """Remove the group after its processes; a busy one stays."""
         deadline = time.monotonic() + REMOVAL_SECONDS
         while self._folder.exists() and time.monotonic() < deadline:
             with suppress(OSError):
@@ -94,19 +94,19 @@ class CpuGroup:
 
 
 def is_second_version() -> bool:
-    """Return whether the kernel's one tree of groups has control over the CPU."""
+    """Return whether the unified hierarchy controls the CPU."""
     with suppress(OSError):
         return "cpu" in (TREE / "cgroup.controllers").read_text().split()
     return False
 
 
 def container_group() -> CpuGroup:
-    """Return the group at the top of the tree that can be seen from here: in a container, its own."""
+    """Return the visible root group: a container's own."""
     return CpuGroup(_tree(), is_second_version())
 
 
 def new_group(name: str, cores: float) -> CpuGroup:
-    """Make a group that may use so many cores; raises OSError where that can't be done."""
+    """Make a group with so many cores; raises OSError if impossible."""
     if is_second_version() and "cpu" not in (TREE / "cgroup.subtree_control").read_text().split():
         (TREE / "cgroup.subtree_control").write_text("+cpu")
     folder = _tree() / f"{PREFIX}{name}.{os.getpid()}"
@@ -121,7 +121,7 @@ def new_group(name: str, cores: float) -> CpuGroup:
 
 
 def obstacle(cores: float) -> str:
-    """Return why no group with so many cores can be made on this machine; empty if it can."""
+    """Return why no such group is possible; empty if it is."""
     try:
         new_group("trial", cores).remove()
     except OSError as error:
@@ -130,7 +130,7 @@ def obstacle(cores: float) -> str:
 
 
 def limited_group(cores: float) -> CpuGroup:
-    """Limit this process and all that it has started; return their group.
+    """Limit this process and its children; return their group.
 
     A container that has this limit already is left as it is. Raises RunError where no group can be made.
     """
@@ -161,7 +161,7 @@ def remove_abandoned_groups() -> None:
 
 
 def _descendants(process: int) -> Iterator[int]:
-    """Yield the processes that a process and its threads have started, and those that these have."""
+    """Yield the direct and indirect child processes of a process."""
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, file.read_text().split()):

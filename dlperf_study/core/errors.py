@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class DlperfStudyError(Exception):
-    """Base of all: the command line reports it in one message, without a traceback, and so does a notebook."""
+    """Base of all errors: reported as one message without traceback."""
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows of it."""
@@ -22,11 +22,11 @@ class StudyFileError(DlperfStudyError):
 
 
 class MissingPackageError(DlperfStudyError):
-    """A package of an extra that is not installed; the message has the command that installs it."""
+    """A missing package of an extra; the message has its command."""
 
 
 class UnsupportedError(DlperfStudyError):
-    """A configuration that can't run here; the message is the reason shown in the plan."""
+    """A configuration that can't run here; the plan shows why."""
 
 
 class EvidenceError(DlperfStudyError):
@@ -46,7 +46,7 @@ class BusyError(DlperfStudyError):
 
 
 class HeldError(BusyError):
-    """A lock that another process holds, at ``path``; it will be free when that process ends.
+    """A lock that another process holds, at ``path``.
 
     ``reason``: the message without what to do, for those who wait already.
     """
@@ -61,7 +61,7 @@ class ReportError(DlperfStudyError):
 
 
 class RunError(DlperfStudyError):
-    """A run that did not complete; its evidence is already on disk when this is raised."""
+    """A run that did not complete; its evidence is written."""
 
 
 class TableError(DlperfStudyError):
@@ -69,7 +69,7 @@ class TableError(DlperfStudyError):
 
 
 class ImageSetError(DlperfStudyError):
-    """Labelled images on disk that are missing, damaged or not what a configuration needs."""
+    """Labelled images that are missing, damaged or unsuitable."""
 
 
 class LogError(DlperfStudyError):
@@ -81,7 +81,7 @@ class MetadataError(DlperfStudyError):
 
 
 class Severity(StrEnum):
-    """How certain it is that something is wrong; a note is worth knowing and makes no number doubtful."""
+    """The severity of a diagnostic; a note makes no number doubtful."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -90,7 +90,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A message about a subject; without ``identity`` about the whole study, without ``repetition`` about all runs."""
+    """A message about a subject: the study, a configuration, or a run."""
 
     subject: str
     message: str

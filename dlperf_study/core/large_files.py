@@ -17,7 +17,7 @@ TAIL_BYTES, LONGEST_LINE = 1 << 18, 1000
 
 
 def require_end(path: Path) -> None:
-    """Raise OSError for a device or a pipe, also behind a link: reading it may have no end.
+    """Raise OSError for a device or pipe, which may be endless.
 
     What is missing, and a folder, are left to whoever opens it.
     """
@@ -26,7 +26,7 @@ def require_end(path: Path) -> None:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of a file, at most ``count``, each shortened to ``LONGEST_LINE`` characters.
+    """Return the last ``count`` lines of a file, shortened.
 
     Bytes that are no UTF-8 are replaced; what is before the last ``TAIL_BYTES`` is not read.
     """
@@ -41,7 +41,7 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 def replace_in_file(path: Path, texts: Sequence[str], replacement: str, beginnings: Mapping[str, str] = {}) -> None:
-    """Replace texts in a file wherever they are, the longest first; the time of its last change stays.
+    """Replace texts in a file, longest first; keep its time.
 
     So is each word that has one of ``beginnings`` and then matches its regular expression. A file without any of them
     is not written. The new content is there completely or not at all.
@@ -77,7 +77,7 @@ def _positions(content: mmap.mmap, text: bytes) -> Iterator[int]:
 def _write_replaced(
     content: mmap.mmap, spans: Sequence[tuple[int, int]], replacement: bytes, changed: BinaryIO
 ) -> None:
-    """Write the content with a replacement for each span; one that begins inside another is part of that."""
+    """Write the content with each span replaced, without overlaps."""
     end = 0
     for begin, end_of_span in spans:
         if begin >= end:

@@ -35,10 +35,7 @@ ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metri
 
 @dataclass(frozen=True)
 class PartLocation:
-    """Where one part is: the name of its module, its file or entry point for messages, and who provides it.
-
-    ``sizes_folder``: of a part that is a key of ``sizes.yaml``, and no module.
-    """
+    """The location of a part: module, file or entry point, provider."""
 
     module: str
     source: str
@@ -62,19 +59,19 @@ def _parts_folder(given: str | None, current_folder: str) -> Path | None:
 
 
 def parts_value() -> str:
-    """Return the value of ``PARTS_VARIABLE`` with which another process finds the same parts."""
+    """Return the ``PARTS_VARIABLE`` by which processes find the same parts."""
     return str(parts_folder() or "")
 
 
 def use_parts_next_to(folder: Path) -> None:
-    """Let this process, and those that it starts, find the parts beside a study file or logs in this folder."""
+    """Let this process and its children find the folder's parts."""
     parts = folder.resolve() / PARTS
     if _has_rooms(parts):
         os.environ[PARTS_VARIABLE] = str(parts)
 
 
 def cached_by_parts(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Return a function that computes its value once for the same folder of the user's parts."""
+    """Return a function cached for the same folders of parts."""
     values: dict[Path | None, Value] = {}
 
     @wraps(function)
@@ -88,7 +85,7 @@ def cached_by_parts(function: Callable[[], Value]) -> Callable[[], Value]:
 
 
 def locations(package: str, kind: str, error: type[DlperfStudyError]) -> Mapping[str, PartLocation]:
-    """Return where the parts of a package are, by name in alphabetical order; imports none of them.
+    """Return where the parts of a package are, by name.
 
     Raises ``error`` for a folder in ``parts/`` that is no room's, and for two parts of one name.
     """
@@ -114,7 +111,7 @@ def _locations(
 
 
 def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, PartLocation]]:
-    """Yield name and location of each part: those of the package, then of the folder, then of installed packages."""
+    """Return all parts: of the package, folders, then installed packages."""
     package_folder = Path(str(import_module(package).__file__)).parent
     for name in _names_in(package_folder):
         yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
@@ -131,7 +128,7 @@ def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, Par
 
 
 def import_part(location: PartLocation, error: type[DlperfStudyError]) -> ModuleType:
-    """Import a part; raises ``error``, with the file and the reason, where a part of the user can't be imported."""
+    """Import a part; raises ``error``, with its file, if impossible."""
     _FINDER.forget_other_folders()
     try:
         return import_module(location.module)
@@ -173,7 +170,7 @@ sys.meta_path.append(_FINDER)
 
 
 def file_of_user(module: str, folder: Path | None) -> Path | None:
-    """Return the file of a module of the user, in the folder of parts or in an installed package; None: there is none.
+    """Return the file of a user's module, or None.
 
     Nothing but the top of an installed package is looked up, and nothing is imported.
     """
@@ -230,7 +227,7 @@ def _size_value(text: str) -> Any:
 
 
 def room_of(package: str) -> str:
-    """Return the folder in ``parts/`` with further parts of a package; empty if users can add none."""
+    """Return the folder in ``parts/`` for a package; empty if none."""
     name = package.rpartition(".")[2]
     return name if name in ROOMS else ""
 
@@ -244,7 +241,7 @@ def _folders_of_package(name: str) -> tuple[Path, ...]:
 
 
 def _has_rooms(folder: Path) -> bool:
-    """Return whether a folder has parts: one of this name may hold anything else."""
+    """Return whether a folder has parts."""
     return any((folder / room).is_dir() for room in ROOMS)
 
 

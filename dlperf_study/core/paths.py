@@ -39,17 +39,17 @@ def is_building_report() -> bool:
 
 
 def image_sets_folder() -> Path:
-    """Return the folder of the image sets that this project makes itself."""
+    """Return the folder of this project's image sets."""
     return workspace() / "data"
 
 
 def is_selftest(study: str) -> bool:
-    """Return whether a study, by its name, is one of the self-test: it may plant what others must not have."""
+    """Return whether a study is of the self-test, by name."""
     return study.partition("_")[0] == SELFTEST
 
 
 class _Below:
-    """A path below the folder of the class that names it; read from an object, a Path."""
+    """A path below its class's folder; an object gives a Path."""
 
     def __init__(self, relative_path: str) -> None:
         self._relative_path = relative_path
@@ -72,7 +72,7 @@ class RunPaths:
 
     @property
     def home(self) -> "ConfigurationPaths":
-        """The configuration of which this is a run, a measured or an unmeasured one."""
+        """The configuration of this run."""
         folder = self.folder.parents[1]
         return ConfigurationPaths(folder.parents[1] if folder.parent.name == NCCL_REPORTS else folder)
 
@@ -88,7 +88,7 @@ class RunPaths:
 
     @property
     def evidence_files(self) -> list[Path]:
-        """The files besides the record that numbers are read from, in order of name, as far as they are there."""
+        """The existing files with numbers, besides the record, by name."""
         patterns = (self.configuration_file.name, "rank-*.jsonl", "telemetry-*.jsonl")
         return sorted(file for pattern in patterns for file in self.folder.glob(pattern))
 
@@ -142,7 +142,7 @@ class ConfigurationPaths:
         return RunPaths(self.folder / "runs" / str(repetition))
 
     def nccl_report(self, reported_identity: str) -> RunPaths:
-        """Return the paths of the run in which NCCL reported what it chose; it is never counted."""
+        """Return the paths of the NCCL report run, never counted."""
         return ConfigurationPaths(self.folder / NCCL_REPORTS / reported_identity).run(1)
 
     def interrupted(self) -> Path:
@@ -154,7 +154,7 @@ class ConfigurationPaths:
         yield from map(RunPaths, _numbered(self.folder / "runs"))
 
     def misnamed_runs(self) -> list[Path]:
-        """Return the folders next to those of runs whose names are no repetition; hidden ones are left out."""
+        """Return the folders whose names are no repetition."""
         folders = [path for path in (self.folder / "runs").glob("[!.]*") if path.is_dir()]
         return sorted(path for path in folders if not _NUMBER.fullmatch(path.name))
 
@@ -194,7 +194,7 @@ class StudyPaths:
 
     @classmethod
     def of(cls, study: str) -> "StudyPaths":
-        """Return the paths of a study, by its name; those of the self-test share a folder."""
+        """Return the paths of a study; self-test studies share a folder."""
         folder = outputs_folder()
         return cls(folder / SELFTEST / study if is_selftest(study) and study != SELFTEST else folder / study)
 
@@ -214,32 +214,32 @@ class StudyPaths:
 
     @property
     def last_measurement(self) -> "StudyPaths":
-        """The paths of the last measurement of the study of which these may be an earlier one."""
+        """The paths of the study's last measurement."""
         folder = self.folder
         return StudyPaths(folder.parent.parent) if folder.parent.name == EARLIER and folder.name.isdecimal() else self
 
     def program(self, digest: str) -> Path:
-        """The files of a user's program, and how it is declared, by the digest of both."""
+        """A user program's files and declaration, by digest."""
         return self.folder / "program" / digest[:16]
 
     def parts(self, digest: str) -> Path:
-        """The user's parts as runs got them, packed, by the digest of the files."""
+        """The user's parts as runs got them, by digest."""
         return self.folder / "parts" / f"{digest[:16]}.tar.gz"
 
     def next_earlier(self) -> Path:
-        """The next free folder for what was measured before: kept, never counted."""
+        """The next free folder for earlier results."""
         return _next(self.folder / EARLIER)
 
     def next_without_result(self) -> Path:
-        """The next free folder for what was measured before without a completed run: kept, and no measurement."""
+        """The next free folder for results without a completed run."""
         return _next(self.folder / WITHOUT_RESULT)
 
     def earlier_measurement(self, number: int) -> "StudyPaths":
-        """Return the paths of an earlier measurement of the study; the first is 1."""
+        """Return the paths of an earlier measurement, from 1."""
         return StudyPaths(self.folder / EARLIER / str(number))
 
     def earlier_measurements(self) -> "list[StudyPaths]":
-        """Return the paths of the earlier measurements, in order; a folder without a plan or evidence is none."""
+        """Return the paths of the earlier measurements, in order."""
         every = map(StudyPaths, _numbered(self.folder / EARLIER))
         return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
 
@@ -248,17 +248,17 @@ class StudyPaths:
         return ConfigurationPaths(self.configurations / identity)
 
     def begun_runs(self) -> dict[str, list[RunPaths]]:
-        """Return the runs that have a folder, in order of repetition, by the identity of their configuration."""
+        """Return the begun runs by identity, in order of repetition."""
         return {folder.name: [*ConfigurationPaths(folder).runs()] for folder in self.configurations.glob("*")}
 
 
 def _numbered(folder: Path) -> list[Path]:
-    """Return the files and folders whose names are numbers from 1, in order of number."""
+    """Return the paths named by numbers from 1, in order."""
     return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=_number_of)
 
 
 def _next(folder: Path) -> Path:
-    """Return the path in a folder whose name is the next number; the first is 1."""
+    """Return the path named by the next number, from 1."""
     last = max(map(_number_of, _numbered(folder)), default=0)
     return folder / str(last + 1)
 

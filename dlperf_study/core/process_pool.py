@@ -16,7 +16,7 @@ _QUEUED_RESULTS = 4
 
 
 def processes_for(tasks: int) -> int:
-    """Return how many processes do so many tasks best: one for each core that this process may use."""
+    """Return the best number of processes for so many tasks."""
     return min(len(os.sched_getaffinity(0)), tasks)
 
 
@@ -25,7 +25,7 @@ WHY_BROKEN = 'is there enough memory? In a script of your own, this call belongs
 
 
 def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], processes: int) -> Iterator[Result]:
-    """Yield the result of each task, in order; ``function`` is one of a module, and its results are pickled.
+    """Yield each task's result in order, computed by processes.
 
     Raises ``BrokenProcessPool`` when a process ended early; ``WHY_BROKEN`` has the usual reasons.
     """

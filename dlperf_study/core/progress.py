@@ -16,7 +16,7 @@ def say_nothing(line: str) -> None:
 
 
 class Progress:
-    """Says every few seconds how many parts are done, and how long the others take if they take as long as those.
+    """Prints every few seconds how many parts are done.
 
     ``doing`` begins each line, ``part`` is what one of ``parts`` is called: ``building the report: page 3 of 12``.
     """

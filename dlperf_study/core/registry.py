@@ -19,7 +19,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Registry(Generic[Part]):
-    """The parts of a package: what each of its modules provides under the name ``attribute``.
+    """The parts of a package: each module's ``attribute``.
 
     ``kind`` is what messages call a part, in the singular; ``error`` is raised for an unknown name, and for a part of
     the user that can't be used. ``sized`` makes a part of the name and the values of a key of ``sizes.yaml``.
@@ -32,11 +32,11 @@ class Registry(Generic[Part]):
     sized: Callable[[str, Mapping[str, Any]], Part] | None = None
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the parts, in alphabetical order; imports none of them."""
+        """Return the names of the parts, without importing them."""
         return tuple(locations(self.package, self.kind, self.error))
 
     def load(self, name: str) -> Part:
-        """Return the part of that name; raises ``error``, with the valid names, for an unknown one."""
+        """Return the part of that name; raises ``error`` if unknown."""
         parts = locations(self.package, self.kind, self.error)
         if name not in parts:
             raise self.error(unknown_name(f"{self.kind} is", name, f"{self.kind}s", parts))
@@ -45,13 +45,13 @@ class Registry(Generic[Part]):
 
 
 def module_of(package: str, name: str) -> str:
-    """Return the name of the module of a part; imports nothing. An unknown name gets the module that it would have."""
+    """Return the module of a part, without importing it."""
     location = locations(package, "part", DlperfStudyError).get(name)
     return location.module if location else f"{package}.{name}"
 
 
 def part_modules(package: str, kind: str, error: type[DlperfStudyError]) -> Iterator[tuple[PartLocation, ModuleType]]:
-    """Yield where each part of a package is, and its module, those of users last.
+    """Yield each part's location and module, users' last.
 
     Raises ``error`` for one that can't be imported.
     """
@@ -61,7 +61,7 @@ def part_modules(package: str, kind: str, error: type[DlperfStudyError]) -> Iter
 
 @cache
 def _part(registry: Registry[Any], name: str, location: PartLocation) -> Any:
-    """Return what a module provides; raises the registry's error where a part of the user is no such part."""
+    """Return a module's part; raises the registry's error otherwise."""
     if registry.sized and location.sizes_folder:
         try:
             return registry.sized(name, read_sizes(location.sizes_folder)[name])

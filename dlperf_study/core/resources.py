@@ -22,7 +22,7 @@ FOLDERS = {"study": "studies", "cluster": "clusters"}
 
 
 def workspace() -> Path:
-    """Return the folder of the user's studies, clusters, image sets and outputs.
+    """Return the folder of the user's studies, clusters and outputs.
 
     It is the checkout, for whoever is in it; else the nearest folder, from the current one upwards, with one of
     ``WORKSPACE_MARKS``; else the checkout, or the current folder where there is none.
@@ -37,7 +37,7 @@ def workspace() -> Path:
 
 
 def folders_of(kind: str) -> list[Path]:
-    """Return where files of a kind are found by name: those of the user first, then those of this package.
+    """Return the folders of a kind of files, the user's first.
 
     A study may be in the current folder too; a cluster may not: ``local``, the default, would be any file of that name.
     """
@@ -46,6 +46,6 @@ def folders_of(kind: str) -> list[Path]:
 
 
 def named_files(kind: str) -> dict[str, Path]:
-    """Return the files that are found by name, by that name; those of the current folder may be anything else."""
+    """Return the files that are found by name."""
     folders = (PARAMS / FOLDERS[kind], workspace() / FOLDERS[kind])
     return {file.stem: file for folder in folders for file in sorted(folder.glob("*.yaml"))}

@@ -42,7 +42,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies: no process survives its parent.
+    """Ask the kernel to kill this process with its parent.
 
     Only Linux provides this; elsewhere the guard of a launcher ends the remaining processes.
     """
@@ -51,7 +51,7 @@ def die_with_parent() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process below this one whose parent ends, so that all of them are found.
+    """Become the parent of all orphaned processes below this one.
 
     A daemon, which was forked twice, would be a child of the first process of the machine. Only Linux provides this.
     """

@@ -16,7 +16,7 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows under their headings as text, in columns as wide as their widest cell; without headings, rows only.
+    """Return rows under headings as text in aligned columns.
 
     Rows are never wrapped: a pipe keeps them whole, and a terminal wraps them itself. A line break in a cell becomes a
     space. Raises ValueError where a row is not as long as the headings.
@@ -46,7 +46,7 @@ _COLOURS = {
 
 
 def print_in_colour(text: str) -> None:
-    """Print a text on a terminal; its words for errors, warnings and notes have colours, and no line is wrapped."""
+    """Print a text on a terminal, with coloured severities, unwrapped."""
     from rich.console import Console
     from rich.text import Text
 
@@ -57,7 +57,7 @@ def print_in_colour(text: str) -> None:
 
 
 def progress_display(unit: str) -> "Progress":
-    """Return a bar with the amount done and the time left; ``unit`` is ``bytes`` or the plural of what is counted.
+    """Return a bar with the amount done and time left.
 
     It shows nothing where the output is no terminal. Lines that are printed meanwhile appear above it.
     """
@@ -81,7 +81,7 @@ def progress_display(unit: str) -> "Progress":
 
 
 def mend_streams() -> None:
-    """Give the null device to streams that are closed, and let the others write what their encoding has not as escapes.
+    """Replace closed streams by the null device; escape unencodable characters.
 
     A file that is opened later would get the number of a closed stream, and what processes print would go into it.
     """
@@ -99,7 +99,7 @@ def mend_streams() -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Let what is printed to a stream from now on go nowhere, also what it has not written yet."""
+    """Discard what a stream prints from now on."""
     _redirect_to_null(stream.fileno())
 
 

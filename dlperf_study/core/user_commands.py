@@ -47,14 +47,14 @@ def command_line(arguments: str = "") -> str:
 
 
 def make_or(target: str, otherwise: str) -> str:
-    """Return a target of make with its variables, for a checkout; ``otherwise`` for an installed package."""
+    """Return a make target in a checkout, else ``otherwise``."""
     return f"make {target}" if CHECKOUT else otherwise
 
 
 def command_of_study(
     command: str, folder: str, cluster: str = _DEFAULT_CLUSTER, *, again: bool = False, by_make: bool = False
 ) -> str:
-    """Return a command about a study, given the name of its folder: ``study quickstart --quick --again``.
+    """Return a command about a study: ``study quickstart --quick``.
 
     ``again``: it measures again, and keeps what was measured. ``by_make``: in a checkout, with the target of its name.
     """
@@ -67,7 +67,7 @@ def command_of_study(
 
 
 def make_command(name: str) -> str:
-    """Return the command of this name: in a checkout that of make."""
+    """Return the command of this name, by make in a checkout."""
     return make_or(name, command_line(name))
 
 
@@ -79,7 +79,7 @@ def install_command(extra: str) -> str:
 
 
 def missing_package(module: str, where: str = "") -> str:
-    """Return the sentence on a module that is not installed ``where``, with the command that installs it."""
+    """Return the message on a missing module, with its install command."""
     extra, package = _EXTRAS.get(module.partition(".")[0], ("", module.partition(".")[0]))
     default = "pip install -r requirements.lock" if CHECKOUT else "pip install --upgrade --force-reinstall dlperf_study"
     command = install_command(extra) if extra else default
@@ -87,6 +87,6 @@ def missing_package(module: str, where: str = "") -> str:
 
 
 def require_module(module: str) -> None:
-    """Raise MissingPackageError, with the command that installs it, if a module of an extra is not installed."""
+    """Raise MissingPackageError if an extra's module is missing."""
     if find_spec(module) is None:
         raise MissingPackageError(missing_package(module))

@@ -30,7 +30,7 @@ _MOST_CHOICES, _MOST_SIMILAR = 80, 12
 
 
 def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
-    """Return the message about a name that is not among the valid ones, of which ``kind`` is the plural.
+    """Return the message about a name that is not valid.
 
     ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
     """
@@ -43,7 +43,7 @@ def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """Return a question that suggests what others call ``name``, else all choices that begin so, else the most similar.
+    """Return a question that suggests similar choices.
 
     Or nothing.
     """
@@ -57,12 +57,12 @@ def closest(name: str, choices: Iterable[str]) -> str:
 
 
 def path_text(path: str | Path) -> str:
-    """Return a path as a text that any file can hold: bytes that are not UTF-8 appear as their codes, ``caf\\xe9``."""
+    """Return a path as printable text, non-UTF-8 bytes as codes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as YAML writes it, strings in quotes: ``true``, ``null``, ``'x'``, ``[1, 2]``."""
+    """Return a value as YAML: ``true``, ``null``, ``'x'``, ``[1, 2]``."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def as_yaml(value: object) -> str:
 
 
 def level(value: object) -> str:
-    """Return a level of a parameter as a study file has it: ``true``, ``0.5``, ``paddle_ps``."""
+    """Return a level as a study file has it: ``0.5``."""
     return value if isinstance(value, str) else as_yaml(value)
 
 
@@ -83,7 +83,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def per_cent(share: float, decimals: int = 0) -> str:
-    """Return a share in per cent, with the thin space that all numbers have before their unit: ``6.5 %``."""
+    """Return a share in per cent, with thin space: ``6.5 %``."""
     return f"{100 * share:.{decimals}f}\u202f%"
 
 
@@ -96,12 +96,12 @@ def duration(seconds: float) -> str:
 
 
 def guessed(low: float, high: float) -> str:
-    """Return how many of something may be needed: ``40 to 200``. A guess is worth one significant digit."""
+    """Return an estimated range of a count: ``40 to 200``."""
     return " to ".join(dict.fromkeys(_one_digit(bound) for bound in (low, high)))
 
 
 def guessed_duration(low: float, high: float) -> str:
-    """Return how long something may take, likewise: ``3 min to 20 min``."""
+    """Return an estimated range of a time: ``3 min to 20 min``."""
     return " to ".join(dict.fromkeys(map(_guessed_time, (low, high))))
 
 
@@ -115,13 +115,13 @@ def _guessed_time(seconds: float) -> str:
 
 
 def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
-    """Return the first names, and how many more there are: ``a, b, and 2 more``."""
+    """Return the first names and how many remain: ``a, and 2 more``."""
     more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
     return mark.join(names[:most]) + more
 
 
 def all_reasons(reasons: Iterable[str | None]) -> str:
-    """Return the reasons that there are in one line, from which ``single_reasons`` makes them again."""
+    """Return the reasons in one line, for ``single_reasons``."""
     return _BETWEEN_REASONS.join(filter(None, reasons))
 
 
@@ -131,13 +131,13 @@ def single_reasons(joined: str) -> list[str]:
 
 
 def last_line(output: str) -> str:
-    """Return the last line of a program's output, which often says why it ended; of empty output, nothing."""
+    """Return the last line of a program's output, or nothing."""
     lines = output.strip().splitlines()
     return lines[-1] if lines else ""
 
 
 def shortened(message: str, most: int) -> str:
-    """Return a message in at most ``most`` characters: of a longer one the beginning, and twice as much of the end.
+    """Return a message in at most ``most`` characters.
 
     Messages say at their end what to do.
     """
@@ -149,15 +149,15 @@ def shortened(message: str, most: int) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Return the rate of one run with two decimals, or with four significant digits if these are more: ``29.10``."""
+    """Return one run's rate with two decimals or four digits: ``29.10``."""
     return f"{rate:.{max(2, 3 - math.floor(math.log10(rate)))}f}"
 
 
 def rounded(value: float) -> str:
-    """Return a number with four significant digits and without an exponent: ``19000``."""
+    """Return a number with four digits, without exponent: ``19000``."""
     return f"{float(f'{value:.4g}'):.15g}"
 
 
 def in_sentence(label: str) -> str:
-    """Return a label as words of a sentence: in lower case, except abbreviations and names such as cuDNN."""
+    """Return a label in lower case, except abbreviations and names."""
     return " ".join(word.lower() if word[1:].islower() and word not in _NAMES else word for word in label.split(" "))

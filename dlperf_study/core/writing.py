@@ -18,7 +18,7 @@ _FORMULA, _NUMBER = re.compile(FORMULA), re.compile(NUMBER)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that readers see the old or the complete new content, also after a crash.
+    """Write a file atomically: old or complete new content.
 
     What is no character, as a byte in the name of a file may be, becomes a question mark: what has it can be read then.
     Raises OSError, which names the file, when it can't be written; the old content stays then.
@@ -29,7 +29,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; what was written there replaces the file ``path``, unless an error is raised."""
+    """Yield a path whose file replaces ``path``, unless an error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _unfinished(path)
     try:
@@ -43,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Give an OSError that is raised meanwhile the name of ``path``, where it names no file or the unfinished one.
+    """Name ``path`` in an OSError that names no file.
 
     That a disk is full is an error of writing to an open file, and the system names none then.
     """
@@ -61,7 +61,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def full_disk(folder: Path) -> str:
-    """Return that the disk of ``folder``, which may not exist yet, has nearly no free space; empty if it has."""
+    """Return that the disk of ``folder`` is nearly full, or nothing."""
     usage = shutil.disk_usage(existing_folder(folder))
     # Some file systems, as /proc and some in user space, state no size at all.
     is_full = usage.total > 0 and usage.free < FULL_BYTES
@@ -69,7 +69,7 @@ def full_disk(folder: Path) -> str:
 
 
 def disarmed(cell: str) -> str:
-    """Return the text of a cell, of which no spreadsheet runs anything: a formula gets an apostrophe before it."""
+    """Return a cell's text, with an apostrophe before a formula."""
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
