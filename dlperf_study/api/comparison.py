@@ -7,11 +7,10 @@ import pandas as pd
 
 from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison
 from dlperf_study.report import page_findings
-from dlperf_study.report.page_findings import PageFindings
 from dlperf_study.report.tables.history_tables import (
+    comparison_labels,
     condition_changes,
     describe,
-    labels_of,
     speedup_changes,
     throughput_changes,
 )
@@ -38,12 +37,12 @@ class StudyComparison:
 
     @cached_property
     def speedups(self) -> pd.DataFrame:
-        """Speedup after / before, with the columns of ``throughputs``; its verdict is higher or lower."""
+        """Speedup after / before, with the columns of ``throughputs``."""
         return self._frame(self._changes.speedups)
 
     @cached_property
     def conditions(self) -> pd.DataFrame:
-        """What is recorded of the runs and differs, by ``column``: its levels ``before`` and ``after``."""
+        """The recorded conditions that differ, by ``column``."""
         rows = [(change.column, change.before, change.after) for change in self._changes.conditions]
         return pd.DataFrame(rows, columns=["column", "before", "after"]).set_index("column")
 
@@ -52,12 +51,12 @@ class StudyComparison:
         """The comparison, which functions of ``dlperf_study.report`` take."""
         return self._changes
 
-    def findings(self) -> PageFindings:
+    def findings(self) -> page_findings.PageFindings:
         """Return what changed."""
         return page_findings.history(self._changes)
 
     def _frame(self, changes: Iterable[Change]) -> pd.DataFrame:
-        labels, rows = labels_of(self._changes), {}
+        labels, rows = comparison_labels(self._changes), {}
         for change in changes:
             departure = change.dates.departure
             over_dates = departure.bounded_factor if departure else (None, None, None)

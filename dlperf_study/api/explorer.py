@@ -15,25 +15,21 @@ from dlperf_study.core.errors import DlperfStudyError, EvidenceError, PublishedE
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.report.figures.factor_figure import SETTING, label_of
+from dlperf_study.report.figures.factor_figure import SETTING, axis_label
 from dlperf_study.report.formatting import format_column, level_name, listed
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.study.study import source_names
 
-#: Before the name of a published source.
 PUBLISHED = "published: "
 
 
 def data_names() -> list[str]:
-    """Return the names of all data: measurements under outputs, ingested ones among them, and published sources."""
+    """Return the names of all measurements and published sources."""
     return [*measurement_names(), *(f"{PUBLISHED}{name}" for name in source_names())]
 
 
-def rows_of(name: str) -> pd.DataFrame:
-    """Return the measured configurations of a study, or the points of a published source, by a name of ``data_names``.
-
-    Raises EvidenceError or PublishedError, with the names there are, for another name, or if nothing was measured.
-    """
+def data_rows(name: str) -> pd.DataFrame:
+    """Return the configurations or published points of ``data_names``, or raise."""
     if name.startswith(PUBLISHED):
         points = published(name.removeprefix(PUBLISHED), points=True)
         if points.empty:
@@ -58,7 +54,7 @@ _TABLE: dict[str, Any] = {
 
 
 def explore(name: str = "") -> ipywidgets.Widget:
-    """Return menus that choose data, metric, factors and levels; with the chart, its table and its code below them.
+    """Return menus that choose data, metric, factors and levels.
 
     ``name``: of the data that is shown first, a name of ``data_names``. Where there is no such data, the view says so,
     and its menu has the names there are.
@@ -67,7 +63,7 @@ def explore(name: str = "") -> ipywidgets.Widget:
 
 
 class _Explorer:
-    """The state of the menus; a change of one draws everything below them again."""
+    """The state of the menus; a change redraws everything below."""
 
     def __init__(self, name: str) -> None:
         names = data_names()
@@ -90,14 +86,14 @@ class _Explorer:
         self._load(None)
 
     def _changed(self, _change: object) -> None:
-        """Show what a user chose; while other choices are offered, menus change one after another."""
+        """Show the new choice; menus change one after another."""
         if not self._is_offering and len(self._rows):
             self._show()
 
     def _load(self, _change: object) -> None:
         """Read other data, and offer its choices."""
         try:
-            self._rows = rows_of(self._data.value)
+            self._rows = data_rows(self._data.value)
         except DlperfStudyError as error:
             # Choices of the data before it would be shown under the name of this one.
             self._is_offering = True
@@ -110,7 +106,7 @@ class _Explorer:
         self._offer_choices()
 
     def _offer_choices(self) -> None:
-        """Offer the metrics, factors and levels of the data, and show what is then chosen."""
+        """Offer the metrics, factors and levels of the data."""
         self._is_offering = True
         metrics, varying = known_metrics(self._rows), varying_columns(self._rows)
         factors = varying or ["world_size"]
@@ -122,12 +118,12 @@ class _Explorer:
         _offer(self._hue, further, colours)
         _offer(self._col, further, panels)
         self._filters = {name: self._boxes(name) for name in varying}
-        self._filter_box.children = _lines_of(self._filters)
+        self._filter_box.children = _factor_lines(self._filters)
         self._is_offering = False
         self._show()
 
     def _boxes(self, factor: str) -> dict[Any, ipywidgets.Checkbox]:
-        """Return a box for each level of a factor, with all of them chosen."""
+        """Return a checked box for each level of a factor."""
         boxes = {}
         for level in ordered_levels(self._rows[factor]):
             box = ipywidgets.Checkbox(
@@ -138,7 +134,7 @@ class _Explorer:
         return boxes
 
     def _show(self) -> None:
-        """Draw the chart and the table of what is chosen, and write its code."""
+        """Draw the chart and table, and write their code."""
         chosen: dict[str, list[Any]] = {}
         for name, boxes in self._filters.items():
             if not all(box.value for box in boxes.values()):
@@ -147,8 +143,10 @@ class _Explorer:
         for name, levels in chosen.items():
             rows = rows[rows[name].isin(levels)]
         if rows.empty:
-            unticked = [label_of(name) for name, levels in chosen.items() if not levels]
-            tick = f"is selected: tick a level of {listed(unticked)}" if unticked else "has all of the ticked levels"
+            unticked = [axis_label(name) for name, levels in chosen.items() if not levels]
+            tick = "has all of the ticked levels"
+            if unticked:
+                tick = f"is selected: tick a level of {listed(unticked)}"
             self._refuse(f"no configuration {tick}")
             return
         try:
@@ -158,13 +156,13 @@ class _Explorer:
             return
         self._chart.value = figure._repr_html_()
         self._table.update(printed_rows(rows, self._metric.value), **_TABLE)
-        self._code.value = self._code_of(chosen)
+        self._code.value = self._chart_code(chosen)
 
     def _refuse(self, reason: str) -> None:
         self._chart.value, self._code.value = escape(reason), ""
         self._table.update(pd.DataFrame(), **_TABLE)
 
-    def _code_of(self, chosen: dict[str, list[Any]]) -> str:
+    def _chart_code(self, chosen: dict[str, list[Any]]) -> str:
         """Return the code that makes the chart that is shown."""
         name = self._data.value
         arguments = ", ".join(f"{argument}={value!r}" for argument, value in self._arguments().items() if value)
@@ -176,7 +174,9 @@ class _Explorer:
         if not self._hue.value and not self._col.value:
             arguments += ", hue=''"
         selection = ", ".join(f"{factor}={levels!r}" for factor, levels in chosen.items())
-        sel = f".sel({selection})" if chosen else ""
+        sel = ""
+        if chosen:
+            sel = f".sel({selection})"
         return f"import dlperf_study\n\nstudy = dlperf_study.open_study({name!r}){sel}\nstudy.plot({arguments})"
 
     def _arguments(self) -> dict[str, str]:
@@ -186,8 +186,8 @@ class _Explorer:
         return {"x": self._x, "y": self._metric, "hue": self._hue, "col": self._col}
 
 
-def _lines_of(filters: dict[str, dict[Any, ipywidgets.Checkbox]]) -> tuple[ipywidgets.Widget, ...]:
-    """Return a line for each factor; those that find no room in view are in a part that a user opens."""
+def _factor_lines(filters: dict[str, dict[Any, ipywidgets.Checkbox]]) -> tuple[ipywidgets.Widget, ...]:
+    """Return a line for each factor; many are folded."""
     lines = []
     for factor, boxes in filters.items():
         label = ipywidgets.Label(column_named(factor).label, layout={"width": "9em"})
@@ -200,24 +200,26 @@ def _lines_of(filters: dict[str, dict[Any, ipywidgets.Checkbox]]) -> tuple[ipywi
 
 
 def _labelled_options(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(label_of(name), name) for name in names]
+    return [(axis_label(name), name) for name in names]
 
 
 def _offer(menu: ipywidgets.Dropdown, options: list[tuple[str, str]], value: str) -> None:
-    """Give a menu other choices, and keep the present one where there still is."""
-    kept = menu.value if menu.value in dict(options).values() else value
+    """Give a menu other choices; keep its value if possible."""
+    kept = value
+    if menu.value in dict(options).values():
+        kept = menu.value
     menu.options = options
     menu.value = kept
 
 
 def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rows as the report prints them: the factors, the metric and its interval."""
+    """Return the rows as printed: factors, metric and interval."""
     measured = rows[rows[metric].notna()]
     printed = [format_column(row, metric) for row in measured.itertuples()]
     levels = {}
     for name in varying_columns(rows):
-        levels[label_of(name)] = [
+        levels[axis_label(name)] = [
             level_name(name, value) if isinstance(value, str) else value for value in measured[name]
         ]
     factors = pd.DataFrame(levels, index=range(len(measured)))
-    return factors.join(pd.DataFrame(printed, columns=[label_of(metric), "95 % interval"]))
+    return factors.join(pd.DataFrame(printed, columns=[axis_label(metric), "95 % interval"]))

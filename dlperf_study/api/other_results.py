@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def ingest(logs: str | Path, name: str = "", *, accept: bool = False) -> "StudyResults":
-    """Return the results in logs of other programs, and write their tables below the outputs.
+    """Import logs of other programs, write their tables, return the results.
 
     Args:
         logs: a folder of logs, or an archive
@@ -43,7 +43,7 @@ def ingest(logs: str | Path, name: str = "", *, accept: bool = False) -> "StudyR
 
 
 def read_identified_logs(logs: IdentifiedLogs) -> StudyPaths:
-    """Write the tables of a study from identified logs, show how much of them is read, and return their paths."""
+    """Write a study's tables from identified logs; return its paths."""
     paths = StudyPaths.of(logs.study.name)
     refuse_others(paths, logs.folder)
     size = sum(file.bytes for file in logs.files)
@@ -57,11 +57,13 @@ def read_identified_logs(logs: IdentifiedLogs) -> StudyPaths:
 
 
 def published(source: str, *, points: bool = False) -> pd.DataFrame:
-    """Return the numbers of a published source, a row for each, with its text as ``printed``.
+    """Return the numbers of a published source, a row each.
 
     ``points``: only its throughputs, with ``speedup`` and ``efficiency`` computed from them, in the columns of a
     study's configurations.
 
     Raises PublishedError, with the names there are, for an unknown source.
     """
-    return Published.read((source,)).points if points else load_source(source)
+    if points:
+        return Published.read((source,)).points
+    return load_source(source)

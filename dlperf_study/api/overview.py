@@ -11,26 +11,27 @@ from dlperf_study.report.tables.about_tables import added_runs
 from dlperf_study.report.tables.study_tables import measured
 from dlperf_study.study.job import Outcome
 
-#: How many levels of a factor are shown.
 _MOST_LEVELS = 6
 
 
 def text(dataset: Dataset, factors: list[str], name: str) -> str:
-    """Return the name and the title of a measurement, and a line for each fact."""
+    """Return a measurement's name, title, and a line per fact."""
     lines = [f"<StudyResults {name}: {dataset.plan.title}>"]
     lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
     return "\n".join([*lines, *page_findings(dataset, "summary").head(_shown(dataset)).sentences])
 
 
 def html(dataset: Dataset, factors: list[str], name: str) -> str:
-    """Return the title, the facts, the first answer with its interval in bold, and the table of what was measured."""
+    """Return title, facts, the first answer in bold, and the table."""
     rows = []
     for label, fact in _facts(dataset, factors).items():
         rows.append(f"<tr><th style='text-align: left'>{escape(label)}</th><td>{escape(fact)}</td></tr>")
     answer = page_findings(dataset, "summary").head(_shown(dataset))._repr_html_()
     title = f"<b>{escape(dataset.plan.title)}</b> ({escape(name)})"
     table = measured(dataset)
-    results = "" if table.is_empty else table._repr_html_()
+    results = ""
+    if not table.is_empty:
+        results = table._repr_html_()
     return f"<div><p>{title}</p>{answer}<table>{''.join(rows)}</table>{results}</div>"
 
 
@@ -60,5 +61,7 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
 
 
 def _shown(dataset: Dataset) -> int:
-    """Return how many sentences are shown: the first answer, and before it that a study is a quick one."""
-    return 2 if dataset.plan.quick else 1
+    """Return how many sentences are shown."""
+    if dataset.plan.quick:
+        return 2
+    return 1

@@ -13,13 +13,11 @@ from dlperf_study.core.wording import counted, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.metric import MEANS
-from dlperf_study.report import figures
+from dlperf_study.report import figures, series
 from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SETTING, SPEEDUP, FactorChart
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.series import goes_without_saying, joined, level_label
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
 
-#: Numbers with an interval, the main ones first.
 METRICS = (
     *("throughput", "token_throughput", "speedup", "efficiency", "relative_throughput"),
     *summarised(*MEANS),
@@ -34,24 +32,26 @@ _ALONG_DEVICES = ("nodes", "devices_per_node", "servers", "batch_per_device", "g
 
 
 def known_metrics(rows: pd.DataFrame) -> list[str]:
-    """Return the numbers with an interval that at least one row has."""
+    """Return the numbers with an interval that any row has."""
     return [name for name in METRICS if name in rows and rows[name].notna().any()]
 
 
 def varying_columns(rows: pd.DataFrame) -> list[str]:
-    """Return the factors that have several levels, the number of devices first, the settings of a program last."""
+    """Return the varying factors: devices first, program settings last."""
     return [name for name in factor_columns(rows) if name not in OF_WHOLE_PROGRAM and rows[name].nunique() > 1]
 
 
 def factor_columns(rows: pd.DataFrame) -> list[str]:
-    """Return all factors of the rows, also those with one level, in the same order."""
-    settings = [name for name in rows if name not in COLUMNS] if "settings" in rows else []
+    """Return all factors of the rows, in the same order."""
+    settings = []
+    if "settings" in rows:
+        settings = [name for name in rows if name not in COLUMNS]
     names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
     return [name for name in names if name in rows]
 
 
 def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
-    """Return the first other factor that differs among rows that are alike in these; empty if none does.
+    """Return the first factor that varies independently; empty if none.
 
     What comes along with the devices differs by itself where ``x`` is their number, and is no such factor.
     """
@@ -64,26 +64,28 @@ def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
 
 
 def _differs(rows: pd.DataFrame, name: str, x: str, factors: Sequence[str]) -> bool:
-    """Return whether a factor has several levels in rows that would be one line, or else marks at one level."""
+    """Return whether a factor varies within a line or mark."""
     grouping = list(factors) if x == "world_size" and name not in _ALONG_DEVICES else [x, *factors]
     levels = rows.groupby(grouping, dropna=False)[name] if grouping else rows[name]
     return bool(np.max(levels.nunique()) > 1)
 
 
 def separating_factors(rows: pd.DataFrame, x: str, has_panels: bool = True) -> tuple[str, str]:
-    """Return the factors of colours and panels that leave nothing else that differs at a level of ``x``.
+    """Return the factors of colours and panels that separate the rows.
 
     Where two factors do not suffice, colours are of all that differs together, in panels by model.
     """
     hue = independent_factor(rows, x)
-    col = independent_factor(rows, x, hue) if hue else ""
+    col = ""
+    if hue:
+        col = independent_factor(rows, x, hue)
     if not col or (has_panels and not independent_factor(rows, x, hue, col)):
         return hue, col
     return SETTING, "model" if has_panels and "model" in varying_columns(rows) else ""
 
 
 def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:
-    """Return in what each row differs from others besides ``x`` and ``col``, without what goes without saying."""
+    """Return each row's settings besides ``x`` and ``col``."""
     factors = [name for name in varying_columns(rows) if name not in (x, col)]
     # The global batch follows from the batch per device, and not the other way round.
     omissible = sorted(reversed(factors), key="global_batch".__ne__)
@@ -94,19 +96,19 @@ def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:
     labels = []
     for levels in rows[factors].itertuples(index=False, name=None):
         named = dict(zip(factors, levels, strict=True))
-        unusual = {name: level for name, level in named.items() if not goes_without_saying(name, level)}
-        labels.append(joined(*(level_label(name, level) for name, level in (unusual or named).items())))
+        unusual = {name: level for name, level in named.items() if not series.goes_without_saying(name, level)}
+        labels.append(series.joined(*(series.level_label(name, level) for name, level in (unusual or named).items())))
     return pd.Series(labels, rows.index, dtype=str)
 
 
 def require(name: str, choices: list[str], kind: str) -> None:
-    """Raise DlperfStudyError, with the choices and the one most like it, for a name that is none of them."""
+    """Raise DlperfStudyError with the choices for an unknown name."""
     if name not in choices:
         raise DlperfStudyError(unknown_name(f"{kind} is", name, f"{kind}s", choices))
 
 
 def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = "", title: str = "") -> Figure:
-    """Return a figure of the metric ``y`` over the levels of ``x``: a mark for each row, a bar for its 95 % interval.
+    """Return a figure of ``y`` over ``x``, with 95 % CIs.
 
     A row without an interval has an open mark. Rows that state no level of a factor are left out, and counted in the
     caption.
@@ -122,15 +124,21 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     """
     chart = _chart(rows, x, y, hue, col)
     left_out = int(rows[y].notna().sum()) - len(chart.rows)
-    explanation = f"{EXPLANATION} {IDEAL}" if x == "world_size" and y in (SPEEDUP, EFFICIENCY) else EXPLANATION
-    caption = f"{explanation} {counted(left_out, 'row')} left out: no level is stated." if left_out else explanation
+    explanation = EXPLANATION
+    if x == "world_size" and y in (SPEEDUP, EFFICIENCY):
+        explanation = f"{EXPLANATION} {IDEAL}"
+    caption = explanation
+    if left_out:
+        caption = f"{explanation} {counted(left_out, 'row')} left out: no level is stated."
     heading = f"{title}: {COLUMNS[y].words}" if title else COLUMNS[y].label
-    draw = chart.drawing if len(chart.rows) else None
+    draw = None
+    if len(chart.rows):
+        draw = chart.drawing
     return Figure("exploration", heading, caption, draw, "No row that is chosen has this metric and these factors.")
 
 
 def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> FactorChart:
-    """Return the chart of the rows that have a value and a level of each factor."""
+    """Return the chart of the complete rows."""
     require(y, known_metrics(rows), "metric")
     if hue == col == SETTING:
         raise DlperfStudyError(f"colours and panels can't both be of {SETTING!r}, all that differs: choose a factor")
@@ -145,13 +153,10 @@ def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> Facto
 
 
 class Figures(tuple[Figure, ...]):
-    """The figures of one kind, one for each model of a study; a notebook shows all."""
+    """The figures of one kind, one per model."""
 
     def savefig(self, file: str | PathLike[str] | IO[bytes], **options: Any) -> None:
-        """Write the only figure, as :meth:`Figure.savefig` does.
-
-        Raises DlperfStudyError if there is not exactly one: choose a model with ``sel``, or a figure by its index.
-        """
+        """Write the only figure; raises DlperfStudyError if there are several."""
         if len(self) != 1:
             raise DlperfStudyError(
                 f"there are {len(self)} figures, one for each model, and one file: choose a model by "
@@ -164,7 +169,7 @@ class Figures(tuple[Figure, ...]):
 
 
 class Plot:
-    """The figures of a study. Called, it draws any metric over any factor; its methods are figures of the report."""
+    """The figures of a study; called, any metric over any factor."""
 
     def __init__(self, name: str, dataset: Dataset) -> None:
         self._name, self._dataset = name, dataset
@@ -180,7 +185,7 @@ class Plot:
     def __call__(
         self, x: str = "", y: str = "", hue: str | None = None, col: str | None = None, ax: Axes | None = None
     ) -> Figure | Axes:
-        """Return a figure of ``y`` over the levels of ``x``, as ``plot_metric`` does, or draw it on ``ax``.
+        """Return a figure of ``y`` over ``x``, or draw on ``ax``.
 
         Without ``y`` it is of the rate, and without ``x`` over the number of devices or the first factor that varies.
         Without ``hue`` and ``col`` colours and panels separate what else differs.
@@ -216,11 +221,11 @@ class Plot:
         return Figures(figures.factors(self._dataset))
 
     def communication(self) -> Figures:
-        """Return what a step consists of, next to the pure time of its exchange."""
+        """Return the parts of a step beside its pure communication time."""
         return Figures(figures.communication(self._dataset))
 
     def comparison(self) -> Figures:
-        """Return each reference and what is compared with it, side by side."""
+        """Return each reference and its compared configurations, side by side."""
         return Figures(figures.comparison(self._dataset))
 
     def steps(self) -> Figures:
@@ -232,17 +237,17 @@ class Plot:
         return Figures(figures.stragglers(self._dataset))
 
     def drift(self) -> Figures:
-        """Return how much faster or slower than its configuration each run was, by the time at which it began."""
+        """Return each run's deviation from its configuration, by time."""
         return Figures(figures.drift(self._dataset))
 
     def memory(self) -> Figures:
-        """Return what the memory of a rank holds in each configuration, next to the largest micro-batch that fits."""
+        """Return the memory of a rank, beside the largest micro-batch."""
         return Figures(figures.memory(self._dataset))
 
     def prediction(self) -> Figures:
-        """Return what is predicted of sizes that were not measured, with its intervals."""
+        """Return the predictions of sizes that were not measured."""
         return Figures(figures.prediction(self._dataset))
 
     def waterfall(self) -> Figures:
-        """Return what each cause adds to the ideal step of the configurations that lose most."""
+        """Return the scaling-loss breakdown of the slowest configurations."""
         return Figures(figures.waterfall(self._dataset))

@@ -15,16 +15,15 @@ from dlperf_study.study.configuration import MAX_STEPS
 
 
 def requested_sizes(nodes: Sequence[int], devices: Sequence[int]) -> tuple[Unit | None, list[int]]:
-    """Return of what the sizes are that a call or a command line names, and the sizes; None where it names none.
-
-    Raises DlperfStudyError for nodes and devices together, and for a size that the command refuses.
-    """
+    """Return the requested unit and sizes; raises DlperfStudyError if invalid."""
     sizes = {"nodes": _checked("nodes", nodes), "devices": _checked("devices", devices)}
     if all(sizes.values()):
         raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
     if sizes["devices"]:
         return Unit.DEVICE, sizes["devices"]
-    return (Unit.NODE, sizes["nodes"]) if sizes["nodes"] else (None, [])
+    if sizes["nodes"]:
+        return (Unit.NODE, sizes["nodes"])
+    return (None, [])
 
 
 def _checked(name: str, sizes: Sequence[int]) -> list[int]:
@@ -39,13 +38,13 @@ def _checked(name: str, sizes: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class StudyPredictions:
-    """The predictions and the refusals of each series of a study; a notebook shows them as a table."""
+    """The predictions and refusals of each series of a study."""
 
     results: list[Prediction | Refusal]
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each size, by ``series`` and ``devices``, with rates, efficiencies and their intervals.
+        """A row for each size, by ``series`` and ``devices``.
 
         ``rate_low_90`` and ``rate_high_90`` are the bounds of the 90 % interval; missing if there is none, with the
         ``reason``.
@@ -64,7 +63,7 @@ class StudyPredictions:
 
     @property
     def refused(self) -> dict[str, str]:
-        """Why a series can't be predicted, and which point it needs, by its label."""
+        """The reasons against predictions, by series label."""
         return {result.curve.label: result.reason for result in self.results if isinstance(result, Refusal)}
 
     def __repr__(self) -> str:

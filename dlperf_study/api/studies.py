@@ -12,8 +12,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset import tables
-from dlperf_study.dataset.history import measurement_names, paths_of_measurement
+from dlperf_study.dataset import history, tables
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.outcome import select_completed
 from dlperf_study.study.plan import Plan
@@ -23,7 +22,7 @@ _HEADINGS = ("Study", "Title", "Measured", "Runs", "Report", "In Python")
 
 @dataclass(frozen=True)
 class StudySummary:
-    """What is there of one study or of an earlier measurement of it.
+    """A summary of one study or earlier measurement.
 
     ``begun``: when its first completed run began, to the day; ``completed`` and ``runs``: how many runs are completed,
     and how many there are. All are of the tables as they were made last, None before that. ``further``: how many runs
@@ -40,11 +39,11 @@ class StudySummary:
 
 
 class Studies(tuple[StudySummary, ...]):
-    """The studies of a workspace, by name; a notebook shows them with links to their reports."""
+    """The studies of a workspace, by name, with links in notebooks."""
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each study, by ``name``, with the fields of ``StudySummary``."""
+        """A row per study, by ``name``, with ``StudySummary``'s fields."""
         columns = list(StudySummary.__annotations__)
         return pd.DataFrame([vars(study) for study in self], columns=columns).set_index("name")
 
@@ -60,13 +59,15 @@ class Studies(tuple[StudySummary, ...]):
 
 
 def studies() -> Studies:
-    """Return what was measured or ingested into the outputs of this workspace; no evidence is read for it."""
-    return Studies(map(_summary, measurement_names()))
+    """Return the studies in this workspace's outputs, without reading evidence."""
+    return Studies(map(_summary, history.measurement_names()))
 
 
 def _summary(name: str) -> StudySummary:
-    paths = paths_of_measurement(name)
-    report = paths.report_page if paths.report_page.exists() else None
+    paths = history.paths_of_measurement(name)
+    report = None
+    if paths.report_page.exists():
+        report = paths.report_page
     try:
         plan = Plan.read(paths.plan_file)
         if not (paths.dataset / f"{TableName.RUNS}.parquet").exists():
@@ -76,7 +77,9 @@ def _summary(name: str) -> StudySummary:
         return StudySummary(name, str(error), None, None, None, report)
     completed = select_completed(runs)
     started = completed["started"].dropna()
-    date = str(started.min())[:10] if len(started) else None
+    date = None
+    if len(started):
+        date = str(started.min())[:10]
     further = 0
     if not plan.ingested_from:
         # Other folders are of runs that no table has, such as trials of the largest batch.
@@ -97,7 +100,7 @@ def _runs(study: StudySummary) -> str:
 
 
 def _cells(study: StudySummary) -> Iterator[str]:
-    """Yield the cells of a study as HTML; links are relative to the folder of the notebook, as in JupyterLab."""
+    """Yield a study's cells as HTML; links are relative to the notebook."""
     yield f"<b>{escape(study.name)}</b>"
     yield escape(study.title)
     yield study.begun or ""
@@ -107,5 +110,7 @@ def _cells(study: StudySummary) -> Iterator[str]:
 
 
 def _html_cell(heading: str, content: str) -> str:
-    wrapped = "normal" if heading == "Title" else "nowrap"
+    wrapped = "nowrap"
+    if heading == "Title":
+        wrapped = "normal"
     return f"<td style='text-align: left; white-space: {wrapped}'>{content}</td>"

@@ -16,17 +16,12 @@ from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import Measurement, find_measurement, in_order, measurements_of
+from dlperf_study.dataset.history import Measurement, find_measurement, in_order, study_measurements
 from dlperf_study.dataset.measurement_comparison import compare_measurements
-from dlperf_study.findings import history
-from dlperf_study.findings.pages import PAGES
+from dlperf_study.findings import history, pages
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
-from dlperf_study.report import tables
-from dlperf_study.report.page_findings import PageFindings, page_findings
-from dlperf_study.report.predictions import study_predictions
-from dlperf_study.report.say import say_one
+from dlperf_study.report import page_findings, predictions, say, series, tables
 from dlperf_study.report.section import Part, Section
-from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Table
@@ -37,12 +32,11 @@ if TYPE_CHECKING:
 
 _STEP = ["identity", "repetition", "rank", "window", "step"]
 _BOUNDS = ("low", "high")
-#: By their levels configurations are selected.
 _SELECTABLE = ["world_size", "global_batch", *PARAMETERS]
 
 
 def open_study(study: str | Path) -> "StudyResults":
-    """Return the results of a study, collected anew if its evidence has changed.
+    """Return the results of a study, collected anew if changed.
 
     ``study``: its name, ``name@1`` for an earlier measurement of it, or its folder below the outputs.
 
@@ -52,7 +46,7 @@ def open_study(study: str | Path) -> "StudyResults":
 
 
 class StudyResults:
-    """The results of a study, or of some of its configurations; frames are of pandas and may be changed."""
+    """The results of a study; its pandas frames may be changed."""
 
     def __init__(self, measurement: Measurement) -> None:
         self._measurement = measurement
@@ -84,7 +78,7 @@ class StudyResults:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row for each step, by ``identity``, ``repetition``, ``rank``, ``window`` and ``step``, in this order."""
+        """A row per step, by identity, repetition, rank, window and step."""
         all_steps = self.dataset.steps
         steps = all_steps[all_steps["identity"].isin(self.dataset.configurations["identity"])]
         ordered = {}
@@ -94,12 +88,12 @@ class StudyResults:
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
-        """A row for each diagnostic, by ``identity``, which is missing for what is about the whole study."""
+        """A row per diagnostic, by ``identity``, missing for the study's."""
         return self.dataset.diagnostics.set_index("identity")
 
     @cached_property
     def factors(self) -> list[str]:
-        """The columns that tell configurations apart: what the study varies, and what else differs between them."""
+        """The columns that distinguish the configurations."""
         rows = self.dataset.configurations
         varying = [
             name
@@ -109,7 +103,9 @@ class StudyResults:
         factors: list[str] = []
         for name in dict.fromkeys(varying):
             # Other columns count if configurations with equal levels of the factors before them differ in them.
-            combinations = len(rows.drop_duplicates(factors)) if factors else 1
+            combinations = 1
+            if factors:
+                combinations = len(rows.drop_duplicates(factors))
             is_independent = len(rows.drop_duplicates([*factors, name])) > combinations
             if name in self.dataset.plan.factors or is_independent:
                 factors.append(name)
@@ -117,7 +113,7 @@ class StudyResults:
 
     @property
     def metrics(self) -> list[str]:
-        """The numbers with an interval that at least one configuration has, the main ones first."""
+        """The numbers with an interval, the main ones first."""
         return known_metrics(self.dataset.configurations)
 
     @property
@@ -126,7 +122,7 @@ class StudyResults:
         return Columns({name: column_named(name) for name in (*COLUMNS, *self.dataset.configurations)})
 
     def sel(self, **levels: Any) -> "StudyResults":
-        """Return the results of the configurations with these levels of factors: one level, or a list of several.
+        """Return the results with these levels of factors.
 
         Ratios stay relative to the declared baselines, also where these are not selected.
 
@@ -144,7 +140,7 @@ class StudyResults:
         return StudyResults(replace(self._measurement, dataset=self.dataset.only(rows)))
 
     def summary(self, *metrics: str) -> pd.DataFrame:
-        """Return metrics of each configuration, by its levels of ``factors``; NaN where nothing was measured.
+        """Return metrics of each configuration by its ``factors``, or NaN.
 
         Each metric has the columns ``mean``, ``low`` and ``high``: over runs, with its 95 % interval. Without
         ``metrics`` these are the rate, speedup and efficiency.
@@ -163,7 +159,7 @@ class StudyResults:
         return pd.DataFrame(columns).set_axis(index).rename_axis(columns=["metric", None])
 
     def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
-        """Return what changed from this study to another one; between two measurements of one, from the earlier one.
+        """Return what changed from this study to another.
 
         Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
         """
@@ -171,44 +167,44 @@ class StudyResults:
         pair = self._measurement, compared._measurement
         comparison = compare_measurements(*in_order(_selected_as(*pair), _selected_as(*reversed(pair))))
         if not comparison.has_common_configurations:
-            raise EvidenceError(say_one(history.nothing_in_common(comparison)))
+            raise EvidenceError(say.say_one(history.nothing_in_common(comparison)))
         return StudyComparison(comparison)
 
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
-        """Return what numbers of nodes give that were not measured, or of devices in one node.
+        """Return the throughput of unmeasured numbers of nodes or devices.
 
         Without either, twice the largest measured size of each series, and each further doubling that has an interval.
         Raises DlperfStudyError for both, and for a size that is not a whole number from 1 to 1,000,000.
         """
-        return StudyPredictions(study_predictions(self.dataset, *requested_sizes(nodes, devices)))
+        return StudyPredictions(predictions.study_predictions(self.dataset, *requested_sizes(nodes, devices)))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:
-        """The earlier measurements of the study, in order, and the last one at the end."""
-        return list(map(StudyResults, measurements_of(self.dataset.plan.study)))
+        """The study's measurements, the last one last."""
+        return list(map(StudyResults, study_measurements(self.dataset.plan.study)))
 
     @property
     def plot(self) -> Plot:
-        """The figures: called, of any metric over any factor; its methods are those of the report."""
+        """The figures: any metric over any factor, and the report's."""
         return Plot(self.name, self.dataset)
 
-    def findings(self, page: str = "summary") -> PageFindings:
-        """Return the findings of a page of the report; raises DlperfStudyError for an unknown page."""
-        require(page, list(PAGES), "page")
-        return page_findings(self.dataset, page)
+    def findings(self, page: str = "summary") -> page_findings.PageFindings:
+        """Return a page's findings; raises DlperfStudyError for unknown pages."""
+        require(page, list(pages.PAGES), "page")
+        return page_findings.page_findings(self.dataset, page)
 
     def table(self, name: str) -> Table:
-        """Return a table of the report; raises DlperfStudyError, with all names, for an unknown one."""
+        """Return a report table; raises DlperfStudyError for unknown names."""
         require(name, tables.__all__, "table")
         table: Table = getattr(tables, name)(self.dataset)
         return table
 
     def to_latex(self, name: str) -> str:
-        """Return a table of the report as LaTeX, at most as wide as a page; raises as ``table`` does."""
+        """Return a report table as LaTeX; raises as ``table`` does."""
         return latex_table(self.table(name), self.dataset.plan.study)
 
     def to_xarray(self) -> "xarray.Dataset":
-        """Return the metrics with a dimension for each factor, and their bounds as ``speedup_low``, ``speedup_high``.
+        """Return the metrics with a dimension per factor.
 
         Raises DlperfStudyError, with the command that installs it, without xarray.
         """
@@ -221,13 +217,13 @@ class StudyResults:
         return summary.to_xarray()
 
     def section(self, title: str, *parts: Part | Iterable[Part]) -> Section:
-        """Return tables and figures under a heading; a report that is built has them as files too."""
+        """Return tables and figures under a heading."""
         return Section.of(title, *parts).save(self._paths)
 
     def warnings(self, page: str = "") -> DiagnosticOverview:
-        """Return the diagnostics about what a page shows, or all; raises DlperfStudyError for an unknown page."""
+        """Return a page's or all diagnostics; raises DlperfStudyError if unknown."""
         if page:
-            require(page, list(PAGES), "page")
+            require(page, list(pages.PAGES), "page")
         return DiagnosticOverview(self.dataset, page).save(self._paths)
 
     @property
@@ -242,14 +238,14 @@ class StudyResults:
 
 
 class Columns(dict[str, Metric]):
-    """Columns by name; for an unknown one the error has the one most like it."""
+    """Columns by name; an error suggests the most similar one."""
 
     def __missing__(self, name: str) -> Metric:
         raise DlperfStudyError(unknown_name("column is", name, "columns", self))
 
 
 def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
-    """Return a measurement; where another one is a selection, with its configurations alone."""
+    """Return a measurement with another one's selected configurations."""
     if other.dataset.whole is None:
         return measurement
     rows = measurement.dataset.configurations
@@ -258,9 +254,9 @@ def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
 
 
 def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
-    """Return one level or several as a list; raises DlperfStudyError for one that the column does not have."""
+    """Return levels as a list; raises DlperfStudyError for unknown ones."""
     is_single = isinstance(wanted, str) or not isinstance(wanted, Iterable)
-    chosen, levels = [wanted] if is_single else list(wanted), ordered_levels(column)
+    chosen, levels = [wanted] if is_single else list(wanted), series.ordered_levels(column)
     for value in chosen:
         if value not in levels:
             message = unknown_name(f"{column.name} is", str(value), "levels", map(level, levels))

@@ -22,7 +22,6 @@ _PACKAGE = __name__.partition(".")[0]
 INTERRUPTED = 130
 #: The exit code of a command line without a command: that of argparse for wrong ones.
 NO_COMMAND = 2
-#: How often a command that waits for a lock tries again.
 WAIT_SECONDS = 2.0
 #: The commands that continue where they were interrupted.
 _CONTINUED: tuple[Command, ...] = (study, run, measure, selftest)
@@ -31,7 +30,7 @@ _WITH_FILES: tuple[Command, ...] = (*_CONTINUED, report, ingest)
 
 
 def do(arguments: list[str] | None) -> int:
-    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 no command, 130 interrupted."""
+    """Do one command; return its exit code: 0, 1, 2 or 130."""
     mend_streams()
     if obstacle := _obstacle_here():
         print_aside(f"error: {obstacle}")
@@ -71,16 +70,18 @@ def do(arguments: list[str] | None) -> int:
 
 
 def _continuation(options: argparse.Namespace) -> str:
-    """Return what an interrupted command has left, and which command goes on."""
+    """Return what an interrupted command left, and how to continue."""
     if options.command not in _CONTINUED:
         return ". The same command starts over."
     # With --again it would put aside what it has measured, and begin anew.
-    again = " without --again (AGAIN=1 with make)" if getattr(options, "again", False) else ""
+    again = ""
+    if getattr(options, "again", False):
+        again = " without --again (AGAIN=1 with make)"
     return f"; no training process is left. The same command{again} continues."
 
 
 def _obstacle_here() -> str:
-    """Return why no command can work in this folder, with these outputs; empty if one can."""
+    """Return why no command can work in this folder."""
     try:
         os.getcwd()
         outputs_folder()
@@ -94,12 +95,12 @@ def _obstacle_here() -> str:
 
 
 def _is_loop(error: RuntimeError) -> bool:
-    """Return whether an error is that of ``Path.resolve`` for a link that leads to itself."""
+    """Return whether an error reports a link to itself."""
     return str(error).startswith("Symlink loop")
 
 
 def _until_free(command: Command, options: argparse.Namespace) -> int:
-    """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
+    """Do a command; with ``--wait`` again when the lock is free."""
     while True:
         try:
             return command(options)

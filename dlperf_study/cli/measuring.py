@@ -41,7 +41,7 @@ def plan(options: argparse.Namespace) -> int:
 
 
 def _require_names_of_their_own(planned: "Plan") -> None:
-    """Refuse a setting of a user's program that has the name of a column of the dataset."""
+    """Reject a program's setting named like a column of the dataset."""
     settings = {name for entry in planned.entries for name in entry.configuration.own_settings}
     if not settings:
         return
@@ -61,7 +61,7 @@ def _require_names_of_their_own(planned: "Plan") -> None:
 
 
 def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any]:
-    """Return the plan with a mapping for each configuration, also of those that can't run here."""
+    """Return the plan with a mapping for each configuration."""
     configurations = []
     for entry in planned.entries:
         identity = entry.configuration.identity
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str]:
-    """Measure what is not measured yet, or ``again`` all; return the exit code, and the name of the study."""
+    """Measure what is missing, or all; return exit code and name."""
     from dlperf_study.core.wording import counted
     from dlperf_study.execution.driver import run_study
     from dlperf_study.execution.planning import make_plan
@@ -112,11 +112,11 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
         print_line(f"does not fit in memory: {identity}: {reason}")
     for failure in result.failures:
         print_aside(f"failed: {failure}")
-    return 1 if result.failures else 0, planned.study
+    return int(bool(result.failures)), planned.study
 
 
 def _kept(put_aside: StudyPaths | None, last: StudyPaths) -> str:
-    """Return where what was measured before is kept, and whether it is an earlier measurement."""
+    """Return where earlier results are kept."""
     if put_aside is None:
         return "nothing was measured before"
     if put_aside in last.earlier_measurements():
@@ -125,7 +125,7 @@ def _kept(put_aside: StudyPaths | None, last: StudyPaths) -> str:
 
 
 def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextManager[Watch]":
-    """Return what is to be done after each execution: with ``--watch``, showing what is known so far."""
+    """Return what follows each execution: with ``--watch``, the page."""
     from dlperf_study.execution.progress import unwatched
 
     if not getattr(options, "watch", False):
@@ -136,9 +136,11 @@ def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextMa
 
 
 def _why(planned: "Plan") -> str:
-    """Return the reason of the first configuration, and where those of the others are if they differ."""
+    """Return the first configuration's reason, and where other reasons are."""
     reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
-    return f"{reasons[0]}" + ("; `plan` has the other reasons" if len(reasons) > 1 else "")
+    if len(reasons) > 1:
+        return f"{reasons[0]}; `plan` has the other reasons"
+    return reasons[0]
 
 
 def study(options: argparse.Namespace) -> int:
@@ -181,8 +183,8 @@ def check(options: argparse.Namespace) -> int:
         print_json({"cluster": cluster.name, "missing": missing, "results": list(map(asdict, results))})
     else:
         print_line(describe(results))
-        print_line(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
-    return 1 if missing else 0
+        print_line(f"{cluster.name}: {f'missing: {missing}' if missing else 'nothing is missing'}")
+    return int(missing > 0)
 
 
 def data(options: argparse.Namespace) -> int:
@@ -226,4 +228,4 @@ def selftest(options: argparse.Namespace) -> int:
         end_measurement()
     print_line(f"a report that was built before says so when it is built again: {make_command('report')}")
     print_line(f"self-test {'passed' if result.passed else 'not passed'}; report: {build_selftest()}")
-    return 0 if result.passed else 1
+    return int(not result.passed)

@@ -13,14 +13,13 @@ from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.terminal import silence
 from dlperf_study.core.writing import full_disk, naming
 
-#: What messages call the standard output.
 STANDARD_OUTPUT = Path("standard output")
 _LINES_MAY_BE_LOST = ContextVar("lines_may_be_lost", default=False)
 
 
 @contextmanager
 def lines_may_be_lost(allowed: bool) -> Iterator[None]:
-    """Let lines that can't be printed be lost meanwhile, if ``allowed``: for commands whose results are files."""
+    """Let unprintable lines be lost meanwhile, if ``allowed``."""
     token = _LINES_MAY_BE_LOST.set(allowed)
     try:
         yield
@@ -29,7 +28,7 @@ def lines_may_be_lost(allowed: bool) -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """Print a text at once, in colour on a terminal; an error names the standard output.
+    """Print a text at once, in colour on a terminal.
 
     Where lines may be lost, the first that can't be printed is the last that is tried.
     """
@@ -49,23 +48,23 @@ def print_line(text: str) -> None:
 
 
 def print_aside(text: str) -> None:
-    """Print a text that is no result of a command, to standard error; where that is full or closed, it is lost."""
+    """Print a text to standard error; it may be lost."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print the result of a command as JSON; a path or a level of an enumeration is its text."""
+    """Print a result as JSON; paths and enumerations are texts."""
     with naming(STANDARD_OUTPUT):
         print(json.dumps(content, indent=2, ensure_ascii=False, default=str), flush=True)
 
 
 def print_error(message: str) -> int:
-    """Print an error, and whether the disk that commands write to is full; return the exit code."""
+    """Print an error, and a full disk; return the exit code."""
     print_aside("; ".join(filter(None, [f"error: {message}", full_disk(outputs_folder())])))
     return 1
 
 
 def shows_colour() -> bool:
-    """Return whether the output is a terminal that shows colours, and nobody declined them (no-color.org)."""
+    """Return whether the output shows colours (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -31,7 +31,9 @@ def new(options: argparse.Namespace) -> int:
 
     name, folder = _study_name(options.name), Path.cwd()
     guess = guess_program(folder)
-    fixed: dict[str, Scalar] = {"batch_per_device": 8} if "{batch_per_device}" in guess.command else {}
+    fixed: dict[str, Scalar] = {}
+    if "{batch_per_device}" in guess.command:
+        fixed["batch_per_device"] = 8
     starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
     levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
     study = NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
@@ -49,7 +51,7 @@ def measure(options: argparse.Namespace) -> int:
     _check_names(study)
     if problem := secret_problem(shlex.split(study.command)):
         raise StudyFileError(f"the command {problem}")
-    is_new = not _path_of(study, folder).exists()
+    is_new = not _study_path(study, folder).exists()
     path = _write(study, folder, "another --name")
     print_line(f"study file: {path.relative_to(folder)}")
     _print_guesses(study)
@@ -70,7 +72,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def _has_no_completed_run(name: str) -> bool:
-    """Return whether runs of a study were begun, and none is completed."""
+    """Return whether a study has begun runs, but none completed."""
     from dlperf_study.execution.driver import has_result
 
     paths = StudyPaths.of(name)
@@ -78,7 +80,7 @@ def _has_no_completed_run(name: str) -> bool:
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
-    """Return the study that the options of ``measure`` ask for; where step times come from may be guessed."""
+    """Return the study that the options of ``measure`` describe."""
     from dlperf_study.programs.guesses import guess_start, guess_steps, scripts_of
 
     # Placeholders need no quotes.
@@ -105,11 +107,13 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
 
 
 def _with_equal_threads(study: NewStudy) -> NewStudy:
-    """Return a study in which a process has as many threads on one device as on several, whatever starts it."""
+    """Return a study with as many threads per process everywhere."""
     from dlperf_study.programs.guesses import guess_environment
 
     environment, note = guess_environment(study.command, study.factors)
-    return replace(study, environment=environment, notes=(*study.notes, note)) if note else study
+    if note:
+        return replace(study, environment=environment, notes=(*study.notes, note))
+    return study
 
 
 def _print_guesses(study: NewStudy) -> None:
@@ -118,13 +122,15 @@ def _print_guesses(study: NewStudy) -> None:
 
 
 def _study_name(name: str) -> str:
-    """Return a name as that of a study: of a script's name too."""
+    """Return a valid study name, also from a script's name."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    return plain if re.match("[a-z]", plain) else f"study_{plain}"
+    if re.match("[a-z]", plain):
+        return plain
+    return f"study_{plain}"
 
 
 def _levels(option: str, argument: str) -> tuple[str, list[Scalar]]:
-    """Return a placeholder and its levels, given to an option as ``name=1,2``."""
+    """Return a placeholder and its levels, from ``name=1,2``."""
     name, _, values = argument.partition("=")
     if not name or not values:
         raise StudyFileError(f"{option} {argument!r}: write a name and its levels, as {option} devices_per_node=2")
@@ -139,7 +145,7 @@ def _levels(option: str, argument: str) -> tuple[str, list[Scalar]]:
 
 
 def _level(option: str, argument: str) -> tuple[str, Scalar]:
-    """Return a placeholder and its only level, given to an option as ``name=1``."""
+    """Return a placeholder and its only level, from ``name=1``."""
     name, levels = _levels(option, argument)
     if len(levels) > 1:
         raise StudyFileError(f"{option} {argument!r}: {name} has {len(levels)} levels; give them to --over")
@@ -147,7 +153,7 @@ def _level(option: str, argument: str) -> tuple[str, Scalar]:
 
 
 def _check_names(study: NewStudy) -> None:
-    """Refuse a factor that is no placeholder of the command, with the closest that is one."""
+    """Reject a factor that is no placeholder of the command."""
     placeholders = Program("", "", study.command).placeholders
     valid = (*placeholders, *SCALE, *study_parameters())
     for option, names in (("--over", study.factors), ("--fixed", study.fixed)):
@@ -159,16 +165,16 @@ def _check_names(study: NewStudy) -> None:
                 )
 
 
-def _path_of(study: NewStudy, folder: Path) -> Path:
+def _study_path(study: NewStudy, folder: Path) -> Path:
     return folder / FOLDERS["study"] / f"{study.name}.yaml"
 
 
 def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
-    """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays.
+    """Write a study file into ``studies``; git ignores the outputs.
 
     ``remedy``: what to give instead of a name that another study has.
     """
-    path, content = _path_of(study, folder), study.as_yaml()
+    path, content = _study_path(study, folder), study.as_yaml()
     if path.exists() and path.read_bytes() != content.encode():
         shown = path.relative_to(folder)
         raise StudyFileError(f"{shown} is there already, and differs; give {remedy}, or delete it")
@@ -176,7 +182,9 @@ def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
     write_atomically(path, content)
     ignore_file = folder / ".gitignore"
     # Its names of files may have any encoding, and stay as they are.
-    lines = ignore_file.read_bytes().splitlines() if ignore_file.exists() else []
+    lines = []
+    if ignore_file.exists():
+        lines = ignore_file.read_bytes().splitlines()
     if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & {*map(os.fsdecode, lines)}:
         with naming(ignore_file), replacing(ignore_file) as unfinished:
             unfinished.write_bytes(b"\n".join([*lines, f"/{IGNORED}".encode(), b""]))

@@ -53,7 +53,7 @@ _OF_PLACEHOLDERS = ("over", "fixed")
 
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the script for a shell: commands, the options of each, and the names of studies and clusters."""
+    """Return the completion script for a shell."""
     parsers = _commands(parser)
     cases = []
     for name, command_parser in parsers.items():
@@ -73,7 +73,7 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the options of a command, and the names its arguments may have."""
+    """Yield the options of a command, and its arguments' names."""
     yield from _options(parser)
     for action in parser._actions:
         if action.dest in FOLDERS:
@@ -96,7 +96,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line; an unknown command or option ends the program with the most similar one."""
+    """Return the options of a command line; unknown ones end the program."""
     arguments, parser = sys.argv[1:] if arguments is None else arguments, command_parser()
     try:
         options, surplus = parser.parse_known_args(arguments)
@@ -117,12 +117,11 @@ def _with_suggestion(message: str, name: str, choices: Iterable[str]) -> str:
 _CLUSTER_HELP = "a name in clusters/ or of this package, or a path"
 _STUDY_HELP = "a name in studies/ or of this package, or the path of a study file"
 _MEASURED_HELP = "a name in the outputs, in studies/ or of this package, or the path of a study file"
-#: A command: from its options to the exit code.
 Command = Callable[[argparse.Namespace], int]
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; the options it returns have the function of the command in ``command``."""
+    """Return the parser of all commands; ``command`` holds the function."""
     parser = argparse.ArgumentParser(
         prog=command_line(),
         description="Measure how distributed deep-learning training scales.",
@@ -242,7 +241,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
 def _add_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command
 ) -> argparse.ArgumentParser:
-    """Add a command, with the name and the description of its function, and return its parser."""
+    """Add a command, described by its function, and return its parser."""
     description = (command.__doc__ or "").strip()
     parser = commands.add_parser(command.__name__, help=description, description=description)
     parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
@@ -272,7 +271,7 @@ def _add_audit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _separator(argument: str) -> str:
-    """Return the separator of fields; argparse shows the message of the error."""
+    """Return the separator of fields; argparse shows the error."""
     if argument in ("tab", "\\t"):
         return "\t"
     if len(argument) != 1:

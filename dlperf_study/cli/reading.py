@@ -22,7 +22,7 @@ def collect(options: argparse.Namespace) -> int:
     """Build the dataset from the evidence."""
     from dlperf_study.dataset.dataset import collect
 
-    paths = StudyPaths.of(study_name_of(options))
+    paths = StudyPaths.of(find_study_name(options))
     collect(paths, print_aside if options.json else print_line)
     if options.json:
         print_json({"study": paths.folder.name, "dataset": paths.dataset})
@@ -35,7 +35,7 @@ def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report, and print its answer."""
     from dlperf_study.report.pages import build
 
-    name = study_name_of(options)
+    name = find_study_name(options)
     as_json = getattr(options, "json", False)
     page = build(name, print_aside if as_json else print_line)
     paths = StudyPaths.of(name)
@@ -48,14 +48,14 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _print_report(paths: StudyPaths, page: Path, markdown: Path | None = None) -> None:
-    """Print the answer of a report, how much it is of, and last where its first page is."""
+    """Print a report's answer, its size, and its first page's address."""
     print_answer(paths, markdown)
     print_line(dataset_summary(paths))
     print_line(f"report: {page}")
 
 
 def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
-    """Print what the first page of a report says first; and write it as Markdown into a file, if one is given."""
+    """Print a report's answer; also write it as Markdown if requested."""
     from dlperf_study.dataset.dataset import up_to_date
     from dlperf_study.report.terminal_answer import in_terminal
 
@@ -66,7 +66,7 @@ def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
 
 
 def write_markdown(paths: StudyPaths, file: Path | None) -> None:
-    """Write the answer of a report as Markdown into a file, if one is given."""
+    """Write a report's answer as Markdown into a file, if given."""
     from dlperf_study.core.writing import write_atomically
     from dlperf_study.dataset.dataset import up_to_date
     from dlperf_study.report.terminal_answer import in_markdown
@@ -103,11 +103,11 @@ def predict(options: argparse.Namespace) -> int:
         print_json({"study": options.study, "predictions": predictions_content(results)})
     else:
         print_line(describe(results))
-    return 0 if any(select_predictions(results)) else 1
+    return int(not any(select_predictions(results)))
 
 
 def _curves_named(name: str) -> "list[Curve]":
-    """Return the curves of a study, of a published source, or of one series of a source, as ``source/series``.
+    """Return the curves of a study, a source, or ``source/series``.
 
     Raises EvidenceError, with the names there are, if nothing has this name.
     """
@@ -136,13 +136,13 @@ def paper(options: argparse.Namespace) -> int:
     """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
     from dlperf_study.report.paper import write_paper
 
-    folder = write_paper(StudyPaths.of(study_name_of(options)))
+    folder = write_paper(StudyPaths.of(find_study_name(options)))
     print_line(f"paper: {folder}; paper.tex shows how each file is used")
     return 0
 
 
-def study_name_of(options: argparse.Namespace) -> str:
-    """Return the name of the study: that of a folder of outputs with a plan, else that of a study file.
+def find_study_name(options: argparse.Namespace) -> str:
+    """Return the study's name from its outputs or study file.
 
     Raises StudyFileError if there is neither; the message has the names of both.
     """
@@ -159,12 +159,12 @@ def study_name_of(options: argparse.Namespace) -> str:
 
 
 def _measured_studies() -> list[str]:
-    """Return the names of all folders of outputs that have a plan: measured, quick and ingested studies."""
+    """Return the names of all outputs folders that have a plan."""
     return sorted(path.parent.name for path in outputs_folder().glob("*/plan.json"))
 
 
 def dataset_summary(paths: StudyPaths) -> str:
-    """Return how many runs and diagnostics a dataset has, in one line."""
+    """Return how many runs and diagnostics a dataset has."""
     from dlperf_study.core.wording import counted
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
@@ -177,8 +177,12 @@ def dataset_summary(paths: StudyPaths) -> str:
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
-    refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
-    memory = f", {not_fitting} found too little memory" if not_fitting else ""
+    refused = ""
+    if Plan.read(paths.plan_file).ingested_from:
+        refused = f" and {len(runs) - completed} refused"
+    memory = ""
+    if not_fitting:
+        memory = f", {not_fitting} found too little memory"
     outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
     return f"{outcomes}, {errors} and {warnings} about them"
 
@@ -192,7 +196,9 @@ def audit(options: argparse.Namespace) -> int:
 
     if options.table:
         use_parts_next_to(options.table.parent)
-    tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
+    tables = None
+    if options.table:
+        tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
     check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
         print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
@@ -203,7 +209,7 @@ def audit(options: argparse.Namespace) -> int:
         print_line(f"\n{verdict(check_results, options.table.name if options.table else 'published figures')}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
-    return 1 if is_refused or (options.strict and is_wrong) else 0
+    return int(is_refused or (options.strict and is_wrong))
 
 
 def ingest(options: argparse.Namespace) -> int:
@@ -229,11 +235,11 @@ def ingest(options: argparse.Namespace) -> int:
         from dlperf_study.report.pages import build
 
         _print_report(paths, build(logs.study.name, print_line))
-    return 0 if is_usable else 1
+    return int(not is_usable)
 
 
 def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
-    """Print why runs are not counted, each reason with a log of its runs; return whether any run is."""
+    """Print why runs are not counted; return whether any run is."""
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
     from dlperf_study.study.job import Outcome
@@ -250,7 +256,7 @@ def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
 
 
 def _print_diagnostics(paths: StudyPaths) -> None:
-    """Print the errors and warnings that are about no single run, each with the configuration that it is about."""
+    """Print the errors and warnings that concern no single run."""
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
 

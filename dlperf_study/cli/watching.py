@@ -20,7 +20,7 @@ MOST_OF_TIME = 0.05
 
 
 class Watcher:
-    """Writes the page after each run, before the next one begins, so that no run is disturbed.
+    """Writes the page after each run, before the next begins.
 
     What is known is computed anew after each round, and within one if that takes no more than MOST_OF_TIME.
     ``has_begun``: whether it was told of a situation.
@@ -34,7 +34,7 @@ class Watcher:
         self.has_begun = False
 
     def __call__(self, situation: "Situation") -> None:
-        """Say what is known now, and when the study will end; at first print where the page is."""
+        """Print progress and end time; at first, the page's address."""
         from dlperf_study.report.progress_page import time_left
 
         with _not_fatal():
@@ -49,7 +49,7 @@ class Watcher:
                 print_line("\n".join(["", self._rates.in_terminal(), sentence, ""]))
 
     def end(self, sentence: str) -> None:
-        """Say that nothing is measured any more, with a link to the report if it is built from this evidence."""
+        """Report the end, with a link to a current report."""
         from dlperf_study.dataset.inputs import is_report_current
 
         with _not_fatal():
@@ -60,12 +60,12 @@ class Watcher:
     def _compute(self) -> None:
         """Read the evidence, and note when that may be done again."""
         from dlperf_study.dataset.dataset import up_to_date
-        from dlperf_study.report.terminal_answer import rates_of
+        from dlperf_study.report.terminal_answer import configuration_rates
         from dlperf_study.study.job import Outcome
 
         begun = time.monotonic()
         dataset = up_to_date(self._paths)
-        self._rates = rates_of(dataset)
+        self._rates = configuration_rates(dataset)
         self._runs_known = int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
         ended = time.monotonic()
         self._next_time = ended + (ended - begun) / MOST_OF_TIME
@@ -80,7 +80,7 @@ class Watcher:
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[Watcher]:
-    """End the page with what is measured meanwhile, however that ends, if anything was."""
+    """End the page with the current results, however measuring ends."""
     sentence = "Measuring was stopped; the same command continues."
     try:
         yield watcher
@@ -92,9 +92,11 @@ def watched(watcher: Watcher) -> Iterator[Watcher]:
 
 @contextmanager
 def _not_fatal() -> Iterator[None]:
-    """Let nothing that goes wrong with the page end a study that is measured, an error of this package included."""
+    """Keep a study alive if its page fails."""
     try:
         yield
     except Exception as error:
-        kind = "" if isinstance(error, (DlperfStudyError, OSError)) else f"{type(error).__name__}: "
+        kind = ""
+        if not isinstance(error, (DlperfStudyError, OSError)):
+            kind = f"{type(error).__name__}: "
         print_aside(f"note: what is known so far is not shown: {kind}{error}")

@@ -9,10 +9,10 @@ from dlperf_study.metrics.statistics import Bounded
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell has no value: an empty text and an infinite number are none either."""
+    """Return whether a cell has no value; empty texts and infinity count."""
     return bool(pd.isna(value)) or value == "" or value in (math.inf, -math.inf)
 
 
 def bounded_value(row: Any, column: str) -> Bounded:
-    """Return the value of a row in a column, with its bounds if the column has them."""
+    """Return a row's value in a column, with its bounds if any."""
     return getattr(row, column), getattr(row, f"{column}_low", None), getattr(row, f"{column}_high", None)

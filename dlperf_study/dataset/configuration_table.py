@@ -12,13 +12,10 @@ import pandas as pd
 from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
-from dlperf_study.dataset.target_precision import looks_of, looks_that_ended_measuring
-from dlperf_study.metrics import comparison
+from dlperf_study.dataset.target_precision import corrected_looks, looks_that_ended_measuring
+from dlperf_study.metrics import comparison, outcome, scaling
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, compute_values, summarised
-from dlperf_study.metrics.comparison import RATIOS, Throughputs, Verdict
-from dlperf_study.metrics.outcome import disturbed_configurations, select_completed, select_counted
 from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
-from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, interval_columns
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.parameter import TOKENS
@@ -34,20 +31,20 @@ VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference":
 def configurations_table(
     plan: Plan, runs: pd.DataFrame, separate: Mapping[str, dict[str, Any]], uneven: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
-    """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
+    """Return the table, and a diagnostic per ratio without denominator.
 
     ``separate`` has the columns of runs that are not counted, by identity: of NCCL's report, and of the
     trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
-    counted = select_counted(runs)
-    throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
-    looks = looks_of(throughputs)
-    measurements = Measurements(select_completed(runs), counted, looks)
+    counted = outcome.select_counted(runs)
+    throughputs, rate = counted_throughputs(runs, plan), rate_column(counted, plan)
+    looks = corrected_looks(throughputs)
+    measurements = Measurements(outcome.select_completed(runs), counted, looks)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
-    decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
+    decided = _verdicts(plan, speedups, relative_throughputs, outcome.disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
     bubble_of = bubbles(plan.entries, counted, comparison.assign_rounds(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
@@ -57,7 +54,7 @@ def configurations_table(
         if speedup := speedups.logarithms.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
             row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
-            row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
+            row |= scaling.scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", decided["baseline"].get(identity))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
@@ -80,7 +77,7 @@ def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
-    """Return whether each configuration ran on CPUs or on GPUs, by identity; None for one that ran on both."""
+    """Return each configuration's kind of device by identity; None for both."""
     kinds = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
     return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
 
@@ -94,12 +91,14 @@ def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
     has_samples, has_tokens = rows["throughput"].notna(), rows["token_throughput"].notna()
     counts_tokens = (rows["framework"] == OWN_PROGRAM).all() and has_tokens[has_samples].all()
     is_in_tokens = has_tokens.any() and (plan.rate == TOKENS or counts_tokens or not has_samples.any())
-    return "token_throughput" if is_in_tokens else "throughput"
+    if is_in_tokens:
+        return "token_throughput"
+    return "throughput"
 
 
-def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
-    """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
-    counted = select_counted(runs)
+def counted_throughputs(runs: pd.DataFrame, plan: Plan) -> comparison.Throughputs:
+    """Return the throughputs of completed runs, by identity."""
+    counted = outcome.select_counted(runs)
     rates = counted[rate_column(counted, plan)]
     samples = comparison.collect_samples(rates, counted["identity"], comparison.assign_rounds(counted, plan))
     looks = looks_that_ended_measuring(plan, samples)
@@ -107,10 +106,7 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
 
 
 class Measurements:
-    """The metrics of configurations over their completed runs, each with its interval.
-
-    They are summarised where they are asked for: those of 25,000 configurations at once take a gigabyte.
-    """
+    """The metrics of configurations, summarised on demand to save memory."""
 
     def __init__(self, completed: pd.DataFrame, counted: pd.DataFrame, looks: int) -> None:
         self._metrics = summarised(*Summary)
@@ -122,7 +118,7 @@ class Measurements:
         self._looks = looks
 
     def columns(self, identity: str) -> dict[str, Any]:
-        """Return the number of runs of a configuration, and the summary of each metric that they measured."""
+        """Return a configuration's number of runs and summarised metrics."""
         columns: dict[str, Any] = {
             "runs_completed": self._completed.get(identity, 0),
             "runs_counted": len(self._positions.get(identity, ())),
@@ -133,13 +129,15 @@ class Measurements:
         return columns
 
     def summary(self, identity: str, name: str) -> dict[str, float]:
-        """Return the summary of one metric of a configuration; none where no run of it measured the metric.
+        """Return the summary of one metric of a configuration.
 
         A mean of some runs is none where those without a value would change it: runs without an overlap are those that
         hid the most.
         """
         metric, measured = self._metrics[name], self.values(identity, name)
-        all_of = self.values(identity, metric.only_if_all) if metric.only_if_all else measured
+        all_of = measured
+        if metric.only_if_all:
+            all_of = self.values(identity, metric.only_if_all)
         if not measured.size or measured.size < all_of.size:
             return {}
         if metric.summary is Summary.FACT:
@@ -151,14 +149,14 @@ class Measurements:
         return _estimate_columns(metric, self.estimate(identity, name))
 
     def estimate(self, identity: str, name: str) -> Estimate:
-        """Return the mean of a metric over the runs that measured it; of a rate, that of its logarithm."""
+        """Return a metric's mean over its runs; of throughputs, logarithmic."""
         measured = self.values(identity, name)
         if self._metrics[name].summary is Summary.GEOMETRIC:
             measured = np.log(measured)
         return Estimate.from_values(measured, looks=self._looks)
 
     def values(self, identity: str, name: str) -> Floats:
-        """Return the values of a metric that the runs of a configuration measured."""
+        """Return a metric's values over the runs of a configuration."""
         values = self._values[self._positions[identity], self._columns[name]]
         measured: Floats = values[~np.isnan(values)]
         return measured
@@ -171,7 +169,9 @@ def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
         case Summary.GEOMETRIC:
             columns = {name: estimate.factor, **interval_columns(name, estimate.factor_interval())}
             low, high = metric.limits
-            return _cut_off(columns, metric) if low <= estimate.factor <= high else columns
+            if low <= estimate.factor <= high:
+                return _cut_off(columns, metric)
+            return columns
         case Summary.POSITIVE_MEAN:
             return {name: estimate.mean, **interval_columns(name, estimate.positive_interval())}
         case Summary.SHARE:
@@ -181,22 +181,19 @@ def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
 
 
 def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
-    """Return an estimate and the bounds of its interval within what the metric can be."""
+    """Return an estimate and interval, limited to the metric's range."""
     return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
 
 
 @dataclass(frozen=True)
 class _Ratios:
-    """The logarithms of the ratios of configurations to their baselines or references, by identity.
-
-    ``diagnostics``: one for each configuration whose denominator has no runs.
-    """
+    """Log ratios by identity, with ``diagnostics`` of missing denominators."""
 
     logarithms: Mapping[str, Estimate]
     diagnostics: Sequence[Diagnostic]
 
 
-def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs: Throughputs) -> _Ratios:
+def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs: comparison.Throughputs) -> _Ratios:
     """Return the ratios of the entries that were measured."""
     ratios, diagnostics = {}, []
     for entry in entries:
@@ -206,14 +203,14 @@ def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs
         try:
             ratios[identity] = comparison.throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
-            diagnostics.append(Diagnostic(RATIOS[role], str(error), Severity.ERROR, identity))
+            diagnostics.append(Diagnostic(comparison.RATIOS[role], str(error), Severity.ERROR, identity))
     return _Ratios(ratios, diagnostics)
 
 
 def _verdicts(
     plan: Plan, speedups: _Ratios, relative_throughputs: _Ratios, disturbed: Collection[str]
-) -> dict[Denominator, dict[str, Verdict]]:
-    """Return the verdicts of each role by identity; all those of the study are made together.
+) -> dict[Denominator, dict[str, comparison.Verdict]]:
+    """Return the verdicts of each role by identity, corrected together.
 
     A configuration with the same baseline and reference is compared once. No outcome is claimed of ``disturbed`` ones.
     """
@@ -232,7 +229,10 @@ def _verdicts(
             if identity in disturbed or denominator_identity in disturbed:
                 without_outcome.add(pairs[role][identity])
     decided = comparison.verdicts(compared, comparison.widest_equality(plan), without_outcome)
-    return {role: {identity: decided[pair] for identity, pair in of_role.items()} for role, of_role in pairs.items()}
+    by_role: dict[Denominator, dict[str, comparison.Verdict]] = {}
+    for role, of_role in pairs.items():
+        by_role[role] = {identity: decided[pair] for identity, pair in of_role.items()}
+    return by_role
 
 
 def _planned_columns(entry: Entry) -> dict[str, Any]:
@@ -251,18 +251,18 @@ def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[s
     return {f"{role}_{name}": value for name, value in rate.items()}
 
 
-def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, Any]:
+def _verdict_columns(role: Denominator, verdict: comparison.Verdict | None) -> dict[str, Any]:
     if verdict is None:
         return {}
     return {
         VERDICTS[role]: verdict.word,
-        f"{RATIOS[role]}_equal_within": verdict.equal_within,
-        f"{RATIOS[role]}_rounds_missing": verdict.rounds_missing,
+        f"{comparison.RATIOS[role]}_equal_within": verdict.equal_within,
+        f"{comparison.RATIOS[role]}_rounds_missing": verdict.rounds_missing,
     }
 
 
 class StepParts:
-    """How much longer the parts of a step take than those of the reference."""
+    """The differences of step parts from the reference."""
 
     def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
         rounds = comparison.assign_rounds(completed, plan)
@@ -275,7 +275,7 @@ class StepParts:
         self._tokens_of_step: dict[str, float] = tokens.groupby(completed["identity"]).mean().to_dict()
 
     def is_same_work(self, entry: Entry) -> bool:
-        """Return whether a step of a configuration is the same work as a step of its reference."""
+        """Return whether a step does the same work as the reference's."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         if self._rate == "token_throughput":
             works = [self._tokens_of_step.get(name, 0.0) for name in (identity, reference_identity)]
@@ -284,17 +284,17 @@ class StepParts:
         return entry.configuration.global_batch == reference.global_batch
 
     def differences(self, entry: Entry) -> dict[str, Estimate]:
-        """Return by how much the parts of a step exceed those of the reference; none of steps of different work."""
+        """Return the excess of step parts over the reference's."""
         identity = entry.configuration.identity
         if not self.is_same_work(entry):
             return {}
         parts = comparison.differences(self._seconds, identity, str(entry.reference_identity))
-        return (
-            dict.fromkeys(parts, comparison.compare_with_itself(self._runs[identity])) if entry.is_reference else parts
-        )
+        if entry.is_reference:
+            return dict.fromkeys(parts, comparison.compare_with_itself(self._runs[identity]))
+        return parts
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
-        """Return the differences with their intervals, and which of them explains the verdict."""
+        """Return the differences with intervals, and the deciding part."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         parts = self.differences(entry)
         is_uneven = identity in self._uneven or reference_identity in self._uneven

@@ -17,15 +17,18 @@ from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_
 from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
+from dlperf_study.dataset import outliers, study_diagnostics, tables, uncounted_runs
+from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
-from dlperf_study.dataset.outliers import outliers
-from dlperf_study.dataset.run_table import ConfigurationToRead, read_measured_runs, run_row, steadiness_of, step_rows
+from dlperf_study.dataset.run_table import (
+    ConfigurationToRead,
+    read_measured_runs,
+    run_row,
+    step_rows,
+    window_steadiness,
+)
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
-from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
-from dlperf_study.dataset.target_precision import Precision, looks_of, precision_diagnostics, widest
-from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports
+from dlperf_study.dataset.target_precision import Precision, corrected_looks, precision_diagnostics, widest
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
@@ -37,13 +40,12 @@ from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
 from dlperf_study.study.plan import Plan
 
-#: The tables that a dataset holds in memory: all but the steps.
 TABLES_IN_MEMORY = (TableName.RUNS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """The tables of one study, with the columns that ``columns`` defines, its plan, and the folder of their files.
+    """The tables of one study, its plan, and its folder.
 
     Its tables do not change: what is derived from them is kept. ``whole``: the dataset of which it has some
     configurations only; what is looked up by identity, such as the runs of a baseline, is found there.
@@ -58,7 +60,7 @@ class Dataset:
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
-        """Read the tables of a study; raises EvidenceError if one of them was not written."""
+        """Read the tables of a study; raises EvidenceError if one is missing."""
         tables.require(TableName.STEPS, paths.dataset)
         plan = Plan.read(paths.plan_file)
         # What other programs logged says nothing of parameters that were added later.
@@ -69,17 +71,19 @@ class Dataset:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """The table of steps, read where it is asked for: a study may have millions of them."""
+        """The table of steps, read on demand; it may have millions."""
         return tables.read(TableName.STEPS, self.folder)
 
-    def steps_of(self, identities: Collection[str]) -> pd.DataFrame:
-        """Return the steps of some configurations, without those of all others in memory."""
+    def select_steps(self, identities: Collection[str]) -> pd.DataFrame:
+        """Return the steps of some configurations."""
         return tables.read(TableName.STEPS, self.folder, identities=identities)
 
     @cached_property
     def throughputs(self) -> Throughputs:
-        """The rates of the completed runs by identity; of a selection those of the whole study."""
-        return self.whole.throughputs if self.whole else throughputs_of(self.runs, self.plan)
+        """The throughputs of completed runs by identity, of the whole study."""
+        if self.whole:
+            return self.whole.throughputs
+        return counted_throughputs(self.runs, self.plan)
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -93,7 +97,7 @@ class Dataset:
 
     @cached_property
     def counted_runs(self) -> pd.DataFrame:
-        """The runs that numbers are made of, also of a selection those of the whole study."""
+        """The counted runs of the whole study."""
         return select_counted((self.whole or self).runs)
 
     @cached_property
@@ -108,14 +112,13 @@ class Dataset:
 
     @cached_property
     def reached_precisions(self) -> tuple[Precision, ...]:
-        """The widest interval of each measured configuration; none without a target precision."""
+        """Each configuration's widest interval; empty without a target precision."""
         if self.plan.precision is None:
             return ()
         selected = set(self.configurations["identity"])
         precisions = []
         for entry in self.plan.runnable:
-            precision = widest(entry, self.throughputs) if entry.configuration.identity in selected else None
-            if precision:
+            if entry.configuration.identity in selected and (precision := widest(entry, self.throughputs)):
                 precisions.append(precision)
         return tuple(precisions)
 
@@ -128,7 +131,7 @@ class Dataset:
     @property
     def looks(self) -> int:
         """How many looks the intervals are corrected for: see ``Estimate``."""
-        return looks_of(self.throughputs)
+        return corrected_looks(self.throughputs)
 
     @cached_property
     def serious_diagnostics(self) -> list[SeriousDiagnostic]:
@@ -137,7 +140,7 @@ class Dataset:
 
     @cached_property
     def doubtful_numbers(self) -> Mapping[tuple[str, str], list[str]]:
-        """The subjects of the serious diagnostics about a number, by identity and column."""
+        """The subjects of serious diagnostics, by identity and column."""
         subjects: dict[tuple[str, str], list[str]] = {}
         for diagnostic in self.serious_diagnostics:
             for column in diagnostic.columns:
@@ -146,11 +149,11 @@ class Dataset:
 
     @cached_property
     def rate(self) -> str:
-        """The column that its ratios are of: ``throughput``, or ``token_throughput`` if its study counts tokens."""
+        """The column of its ratios: ``throughput`` or ``token_throughput``."""
         return rate_column(self.configurations, self.plan)
 
     def only(self, rows: pd.DataFrame) -> "Dataset":
-        """Return the dataset of these configurations, with their runs and what is about them or about the study."""
+        """Return the dataset of these configurations."""
         identities = rows["identity"]
         runs = self.runs[self.runs["identity"].isin(identities)]
         is_kept = self.diagnostics["identity"].isin(identities) | self.diagnostics["identity"].isna()
@@ -159,7 +162,7 @@ class Dataset:
 
     @cached_property
     def configuration_rows(self) -> Mapping[str, Any]:
-        """The rows of the configurations as tuples, by identity: one of a table with so many columns takes long."""
+        """The configurations as tuples, by identity."""
         if self.whole:
             return self.whole.configuration_rows
         return {row.identity: row for row in self.configurations.itertuples()}
@@ -175,7 +178,7 @@ class Dataset:
 
     @cached_property
     def run_counts(self) -> Mapping[Any, int]:
-        """How many runs of each configuration there are, completed or not; a configuration without is not in it."""
+        """The number of runs of each configuration with runs."""
         if self.whole:
             return self.whole.run_counts
         counts: Mapping[Any, int] = self.runs["identity"].value_counts().to_dict()
@@ -187,7 +190,7 @@ class Dataset:
 
     @cached_property
     def derived(self) -> dict[tuple[Any, ...], Any]:
-        """What functions marked with ``kept_with_dataset`` returned, by the function and its other arguments."""
+        """The kept results, by function and further arguments."""
         return {}
 
     # Comparing every row with an identity takes a table of many configurations a time that grows with their square.
@@ -209,7 +212,7 @@ _Result = TypeVar("_Result")
 def kept_with_dataset(
     function: Callable[Concatenate[Dataset, _Arguments], _Result],
 ) -> Callable[Concatenate[Dataset, _Arguments], _Result]:
-    """Return the function with its results kept in the dataset: computed once for it, and forgotten with it."""
+    """Return the function with its results kept in the dataset."""
 
     @wraps(function)
     def kept(dataset: Dataset, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
@@ -223,16 +226,14 @@ def kept_with_dataset(
 
 
 def up_to_date(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
-    """Return the dataset of a study: as it was collected or ingested, or collected anew if its evidence has changed.
-
-    While a report is built it stays as it was collected for that, so that all pages have the same numbers.
-    """
-    is_kept = Plan.read(paths.plan_file).ingested_from or is_building_report() or is_dataset_current(paths)
-    return Dataset.load(paths) if is_kept else collect(paths, say)
+    """Return a study's dataset, collected anew unless a report is built."""
+    if Plan.read(paths.plan_file).ingested_from or is_building_report() or is_dataset_current(paths):
+        return Dataset.load(paths)
+    return collect(paths, say)
 
 
 def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
-    """Read all evidence of a study, write its tables, and return them.
+    """Read all evidence of a study, write its tables, return them.
 
     ``say`` prints every few seconds how far it is. Broken evidence becomes a diagnostic of severity error, and its run
     is not counted.
@@ -265,12 +266,12 @@ class _Evidence:
 
     @property
     def uneven(self) -> set[str | None]:
-        """The identities of configurations of which a rank computed much slower than the others."""
+        """The identities of configurations with one much slower rank."""
         return {diagnostic.identity for diagnostic in self.diagnostics if diagnostic.subject == UNEVEN}
 
 
 def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say) -> _Evidence:
-    """Read all runs of all configurations; what is no run, or can't be read, is a diagnostic."""
+    """Read all runs; unreadable ones become diagnostics."""
     tolerance = steadiness_tolerance(plan.precision)
     configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
     runs = tables.GrowingFrame(TableName.RUNS)
@@ -290,26 +291,26 @@ def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Sa
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
-    runs, round_diagnostics = leave_out_of_rounds(evidence.runs)
-    batches = read_largest_batches(plan, paths)
-    uncounted = (batches, read_nccl_reports(plan, paths))
+    runs, round_diagnostics = study_diagnostics.leave_out_of_rounds(evidence.runs)
+    batches = uncounted_runs.read_largest_batches(plan, paths)
+    uncounted = (batches, uncounted_runs.read_nccl_reports(plan, paths))
     separate: dict[str, dict[str, Any]] = {identity: {} for identity in plan.by_identity}
     for runs_of_kind in uncounted:
         for identity, columns in separate.items():
             columns.update(runs_of_kind.columns.get(identity, {}))
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
-    throughputs, rate = throughputs_of(runs, plan), rate_column(configurations, plan)
+    throughputs, rate = counted_throughputs(runs, plan), rate_column(configurations, plan)
     doubtful = list(doubtful_speedups(configurations, plan.scaling))
     diagnostics = [
         *evidence.diagnostics,
         *_unplanned_configurations(paths, plan, batches.identities),
         *chain.from_iterable(runs_of_kind.diagnostics for runs_of_kind in uncounted),
         *round_diagnostics,
-        *study_diagnostics(plan, runs),
-        *outliers(runs, evidence.diagnostics),
+        *study_diagnostics.study_diagnostics(plan, runs),
+        *outliers.outliers(runs, evidence.diagnostics),
         *ratio_diagnostics,
         *network_diagnostics(configurations),
-        *longer_than_the_exchange(configurations),
+        *study_diagnostics.longer_than_the_exchange(configurations),
         *doubtful,
         *curve_diagnostics(configurations, throughputs, plan.scaling, rate, {each.identity for each in doubtful}),
         *precision_diagnostics(plan, runs, throughputs),
@@ -332,21 +333,14 @@ def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
 
 
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of runs and of steps of one configuration, without those of its study.
-
-    Whether a run is steady depends on the precision of the study; one that is measured by hand has no plan.
-
-    Raises:
-        EvidenceError: there is no run yet, or one or the plan can't be read.
-
-    """
+    """Return one configuration's runs and steps; raises EvidenceError without any."""
     duplicates = DuplicateRuns()
     plan_file = paths.study.plan_file
     tolerance = steadiness_tolerance(Plan.read(plan_file).precision if plan_file.exists() else None)
     rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
-        rows.append(run_row(run, steadiness_of(run, tolerance)))
+        rows.append(run_row(run, window_steadiness(run, tolerance)))
         if run.ranks:
             steps.append(step_rows(run))
     if not rows:
@@ -355,7 +349,7 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _unplanned_configurations(paths: StudyPaths, plan: Plan, trials: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every measured configuration that is not in the plan any more, and no trial of it."""
+    """Yield a diagnostic per measured configuration outside the plan."""
     planned = {*plan.by_identity, *trials}
     for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:

@@ -15,12 +15,11 @@ from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.plan import Plan
 
-#: Why a round is added.
 DISTURBED, TARGET = "background load disturbed runs", "the target precision is not reached"
 
 
 def reason_for_further_round(plan: Plan) -> str:
-    """Return why a further round of all configurations is needed, by the evidence that there is now; empty if not.
+    """Return why another round is needed; empty if none is.
 
     Every throughput and ratio needs ``repeats`` rounds without background load, and then those of the target precision.
     """
@@ -32,11 +31,13 @@ def reason_for_further_round(plan: Plan) -> str:
         without_load = 0
     if without_load < min(plan.rounds.planned, rounds):
         return DISTURBED
-    return TARGET if needs_further_round(plan, undisturbed) else ""
+    if needs_further_round(plan, undisturbed):
+        return TARGET
+    return ""
 
 
 def _samples(plan: Plan) -> tuple[Throughputs, Throughputs]:
-    """Return the rates of all completed runs, and of those without background load."""
+    """Return the throughputs of completed runs and of undisturbed runs."""
     rows = []
     duplicates = DuplicateRuns()
     for entry in plan.runnable:

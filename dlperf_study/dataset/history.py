@@ -13,7 +13,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.progress import Say, say_nothing
 from dlperf_study.core.wording import closest
-from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.configuration_table import counted_throughputs
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.metrics.comparison import Throughputs
 from dlperf_study.metrics.outcome import select_completed
@@ -21,22 +21,23 @@ from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry
 
-#: Between the name of a study and the number of an earlier measurement of it.
 SEPARATOR = "@"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement of a study, with the name by which a command finds it."""
+    """One measurement of a study, with its name for commands."""
 
     name: str
     dataset: Dataset
 
     @property
     def begun(self) -> str:
-        """When its first completed run began, to the minute, in UTC; ``date unknown`` for logs without times."""
+        """The start of its first completed run, in UTC minutes."""
         times = select_completed(self.dataset.runs)["started"].dropna()
-        return str(times.min())[:16].replace("T", " ") if len(times) else "date unknown"
+        if len(times):
+            return str(times.min())[:16].replace("T", " ")
+        return "date unknown"
 
     @property
     def title(self) -> str:
@@ -45,15 +46,12 @@ class Measurement:
 
     @cached_property
     def throughputs(self) -> Throughputs:
-        """The rates of its completed runs, in the unit of ``dataset.rate``, by identity."""
-        return throughputs_of(self.dataset.runs, self.dataset.plan)
+        """The throughputs of its completed runs, by identity."""
+        return counted_throughputs(self.dataset.runs, self.dataset.plan)
 
 
 def find_measurement(name: str) -> Measurement:
-    """Return a measurement by its name: ``study``, ``study@1`` of an earlier one, or a folder that has a plan.
-
-    Raises EvidenceError, with the names there are, when nothing was measured under it.
-    """
+    """Return a measurement by name: ``study``, ``study@1``; or raise EvidenceError."""
     paths = paths_of_measurement(name)
     if not paths.plan_file.exists():
         names = list(measurement_names())
@@ -64,8 +62,8 @@ def find_measurement(name: str) -> Measurement:
     return Measurement(name, up_to_date(paths))
 
 
-def measurements_of(study: str, say: Say = say_nothing) -> list[Measurement]:
-    """Return the measurements of a study in order, the last one at the end; ``say`` prints how far reading is."""
+def study_measurements(study: str, say: Say = say_nothing) -> list[Measurement]:
+    """Return the measurements of a study, the last one last."""
     return [_load(paths, say) for paths in _paths_of_series(StudyPaths.of(study))]
 
 
@@ -74,15 +72,17 @@ def _paths_of_series(last: StudyPaths) -> list[StudyPaths]:
 
 
 def in_order(first: Measurement, second: Measurement) -> tuple[Measurement, Measurement]:
-    """Return two measurements, those of one study in the order in which they were made."""
+    """Return two measurements, those of one study by age."""
     folders = [measurement.dataset.folder.resolve().parent for measurement in (first, second)]
     series = [paths.folder for paths in _paths_of_series(StudyPaths(folders[0]).last_measurement)]
     is_reversed = set(folders) <= set(series) and series.index(folders[1]) < series.index(folders[0])
-    return (second, first) if is_reversed else (first, second)
+    if is_reversed:
+        return (second, first)
+    return (first, second)
 
 
 def _load(paths: StudyPaths, say: Say = say_nothing) -> Measurement:
-    """Return the measurement in a folder of a study, with the name that it has there."""
+    """Return the measurement in a folder of a study."""
     study = paths.last_measurement.folder.name
     name = study if paths.last_measurement == paths else f"{study}{SEPARATOR}{paths.folder.name}"
     return Measurement(name, up_to_date(paths, say))
@@ -98,12 +98,14 @@ def earlier_dates(before: Measurement, after: Measurement) -> list[Measurement]:
     of_series = [paths.folder for paths in series]
     if folders[1] in of_series:
         return list(map(_load, series[: of_series.index(folders[1])]))
-    earlier = series[: of_series.index(folders[0])] if folders[0] in of_series else []
+    earlier = []
+    if folders[0] in of_series:
+        earlier = series[: of_series.index(folders[0])]
     return [*map(_load, earlier), before]
 
 
 def measurement_names() -> Iterator[str]:
-    """Yield the names of all measurements under outputs, those of a study in order."""
+    """Yield the names of all measurements, ordered within a study."""
     for folder in sorted(outputs_folder().glob("*")):
         paths = StudyPaths(folder)
         for earlier_paths in paths.earlier_measurements():
@@ -113,19 +115,20 @@ def measurement_names() -> Iterator[str]:
 
 
 def paths_of_measurement(name: str) -> StudyPaths:
-    """Return the paths of a measurement, whether there is one or not."""
+    """Return the paths of a measurement, which may not exist."""
     if StudyPaths(Path(name)).plan_file.exists():
         return StudyPaths(Path(name).resolve())
     study, _, position = name.partition(SEPARATOR)
     paths = StudyPaths.of(study)
-    return paths.earlier_measurement(int(position)) if position.isdecimal() else paths
+    if position.isdecimal():
+        return paths.earlier_measurement(int(position))
+    return paths
 
 
 #: The parameters that tell configurations apart, whatever their study is called; a program's settings are named singly.
 _IDENTIFYING = tuple(
     name for name, entry in PARAMETERS.items() if entry.in_identity and name not in ("study", "settings")
 )
-#: The columns of tables that have identities.
 _IDENTITIES = ("identity", "baseline_identity", "reference_identity")
 
 #: What tells a configuration apart, by name; None where it is not stated.
@@ -133,7 +136,7 @@ IdentifyingValues = Mapping[str, Scalar | None]
 
 
 def share_identities(before: Measurement, after: Measurement) -> Measurement:
-    """Return ``after`` with the identities of ``before`` for configurations that differ in the study's name only."""
+    """Return ``after`` with ``before``'s identities if only study names differ."""
     if before.dataset.plan.study == after.dataset.plan.study:
         return after
     identities = {tuple(values.items()): identity for identity, values in identifying_values(before).items()}
@@ -144,7 +147,7 @@ def share_identities(before: Measurement, after: Measurement) -> Measurement:
 
 
 def differences_of_most_similar(before: Measurement, after: Measurement) -> dict[str, tuple[Scalar | None, ...]]:
-    """Return in what the two most similar configurations with completed runs differ, and the values of each."""
+    """Return the differing values of the two most similar configurations."""
     pairs = product(_of_completed_runs(before), _of_completed_runs(after))
     return min((_differences(*pair) for pair in pairs), key=len, default={})
 
@@ -162,7 +165,7 @@ def identifying_values(measurement: Measurement) -> dict[str, IdentifyingValues]
 
 
 def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
-    """Return what tells one configuration apart; ``row``: of the table of configurations.
+    """Return the values that identify a configuration's row.
 
     A batch that devices can't share equally is 0 whatever it is, and samples of different lengths are not compared.
     """
@@ -176,13 +179,13 @@ def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
 
 
 def _differences(before: IdentifyingValues, after: IdentifyingValues) -> dict[str, tuple[Scalar | None, ...]]:
-    """Return the values that differ, by name; a setting of one program may be none of the other."""
+    """Return the values that differ, by name."""
     names = dict.fromkeys((*before, *after))
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
 def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str) -> Measurement:
-    """Return a measurement with other identities; the configurations that have one are of ``study``."""
+    """Return a measurement with other identities; renamed configurations are of ``study``."""
     dataset, entries = measurement.dataset, []
     for entry in dataset.plan.entries:
         identity = entry.configuration.identity

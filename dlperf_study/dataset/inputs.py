@@ -21,22 +21,18 @@ _TABLES = ("runs", "steps", "configurations", "diagnostics")
 
 
 def dataset_digest(paths: StudyPaths) -> str:
-    """Return a digest of all that the tables of a measured study depend on: plan, evidence, package, users' parts."""
+    """Return a digest of all inputs of a study's tables."""
     return _digest(paths, states_below(paths.configurations, PACKAGE_FOLDER, *filter(None, [parts_folder()])))
 
 
 def is_dataset_current(paths: StudyPaths) -> bool:
-    """Return whether the tables of a study are there, and would be made from the same inputs again."""
+    """Return whether a study's tables exist and have the same inputs."""
     parts = (paths.dataset_inputs, *(paths.dataset / f"{name}.parquet" for name in _TABLES))
     return all(part.exists() for part in parts) and paths.dataset_inputs.read_bytes() == dataset_digest(paths).encode()
 
 
 def report_digest(paths: StudyPaths) -> str:
-    """Return a digest of all that the pages of a study depend on.
-
-    These are its plan, its evidence and that of its earlier measurements, the last self-test, this package with its
-    published sources and its notebooks, users' parts, and the installed packages.
-    """
+    """Return a digest of all inputs of a study's pages."""
     earlier = [measurement.configurations for measurement in paths.earlier_measurements()]
     folders = (paths.configurations, *earlier, PACKAGE_FOLDER, *filter(None, [parts_folder()]), NOTEBOOKS)
     files = (StudyPaths.of(SELFTEST).selftest_results, Path(sysconfig.get_path("purelib")))
@@ -44,18 +40,18 @@ def report_digest(paths: StudyPaths) -> str:
 
 
 def is_report_current(paths: StudyPaths) -> bool:
-    """Return whether the report of a study is there, with its parts, and would be built from the same inputs again."""
+    """Return whether a study's report exists and has the same inputs."""
     parts = (paths.report_page, paths.tables, paths.dataset, paths.report_inputs)
     return all(part.exists() for part in parts) and paths.report_inputs.read_bytes() == report_digest(paths).encode()
 
 
 def record_report(paths: StudyPaths, digest: str) -> None:
-    """Keep the digest that was taken before a report was built: what came later was perhaps not read."""
+    """Keep the digest that was taken before a report was built."""
     write_atomically(paths.report_inputs, digest)
 
 
 def _digest(paths: StudyPaths, states_of_files: Iterable[bytes]) -> str:
-    """Return a digest of the Python, the plan and the states of files; each call of a study writes the same plan."""
+    """Return a digest of Python, plan and files."""
     digest = hashlib.sha256(sys.version.encode())
     digest.update(paths.plan_file.read_bytes() if paths.plan_file.exists() else b"")
     for state in states_of_files:

@@ -7,19 +7,13 @@ import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, EvidenceError
 from dlperf_study.dataset.history import Measurement, earlier_dates, share_identities
-from dlperf_study.metrics import comparison
-from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.comparison import Verdict
-from dlperf_study.metrics.drift import DateChange, date_changes
-from dlperf_study.metrics.outcome import select_completed
-from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.metrics import columns, comparison, drift, outcome, statistics
 
 #: A speedup is higher or lower, also if its configuration is as fast as before: its baseline may have changed.
 HIGHER, LOWER = "higher", "lower"
 WORDS_OF_SPEEDUPS = {comparison.FASTER: HIGHER, comparison.SLOWER: LOWER}
 #: Regressions first, and last what nothing can be said of.
 ORDER = (comparison.SLOWER, LOWER, comparison.FASTER, HIGHER, comparison.NOT_DISTINGUISHABLE, comparison.EQUAL, None)
-#: What is recorded of a run and may explain a change.
 CONDITIONS = (
     *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
     *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
@@ -29,19 +23,19 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """How the throughput or speedup of one configuration changed, and its verdict.
+    """The change of one configuration's throughput or speedup, and its verdict.
 
     No verdict has a word before enough earlier dates tell how dates differ.
     """
 
     identity: str
-    dates: DateChange
-    verdict: Verdict
+    dates: drift.DateChange
+    verdict: comparison.Verdict
 
 
 @dataclass(frozen=True)
 class ConditionChange:
-    """A column of the runs whose values differ between two measurements; each list in order of appearance."""
+    """A column of the runs whose values differ between measurements."""
 
     column: str
     before: tuple[str, ...]
@@ -92,7 +86,7 @@ def compare_measurements(
         raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
     earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
     after = share_identities(before, after)
-    units = [COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
+    units = [columns.COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
     if units[0] != units[1]:
         raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
     throughputs = _changes(_log_rates, before, after, earlier)
@@ -111,13 +105,13 @@ def compare_measurements(
 
 
 def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
-    """Return the identities under which two measurements trained different numbers of parameters."""
+    """Return the identities with different numbers of parameters."""
     parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
     return tuple(parameters.index[parameters["before"] != parameters["after"]])
 
 
 def _without_common_baseline(before: Measurement, after: Measurement) -> set[str]:
-    """Return the identities whose speedups are over different baselines, or of networks of different sizes."""
+    """Return the identities whose speedups have no common baseline."""
     networks = _other_networks(before, after)
     later_entries = after.dataset.plan.by_identity
     not_common = set()
@@ -130,31 +124,31 @@ def _without_common_baseline(before: Measurement, after: Measurement) -> set[str
 
 
 def _changes(
-    values: Callable[[Measurement], Mapping[str, Estimate]],
+    values: Callable[[Measurement], Mapping[str, statistics.Estimate]],
     before: Measurement,
     after: Measurement,
     earlier: Sequence[Measurement],
     not_compared: Callable[[Measurement, Measurement], Collection[str]] = _other_networks,
-) -> dict[str, DateChange]:
-    """Return how values of both measurements changed, by identity, without those that are ``not_compared``."""
+) -> dict[str, drift.DateChange]:
+    """Return the changes of values by identity, except ``not_compared``."""
     comparable = []
     for date in (before, *earlier):
         is_in_unit = date.dataset.rate == after.dataset.rate
         left_out = not_compared(date, after) if is_in_unit else tuple(date.throughputs)
         comparable.append({identity: value for identity, value in values(date).items() if identity not in left_out})
-    return date_changes(comparable[0], values(after), comparable[1:])
+    return drift.date_changes(comparable[0], values(after), comparable[1:])
 
 
 def _ordered(
-    throughputs: Mapping[str, DateChange], speedups: Mapping[str, DateChange], widest: float
+    throughputs: Mapping[str, drift.DateChange], speedups: Mapping[str, drift.DateChange], widest: float
 ) -> Iterator[tuple[Change, ...]]:
-    """Yield the changes of each kind, by verdict and then by size; the verdicts of both kinds are made together."""
-    kinds: tuple[tuple[Mapping[str, DateChange], Mapping[str, str]], ...]
+    """Yield the changes of each kind by verdict and size."""
+    kinds: tuple[tuple[Mapping[str, drift.DateChange], Mapping[str, str]], ...]
     kinds = ((throughputs, {}), (speedups, WORDS_OF_SPEEDUPS))
     departures = {}
     for kind, (changes, _) in enumerate(kinds):
         for identity, change in changes.items():
-            departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
+            departures[f"{kind} {identity}"] = change.departure or statistics.Estimate(0.0)
     decided = comparison.verdicts(departures, widest)
     for kind, (changes, renamed) in enumerate(kinds):
         rows = []
@@ -165,13 +159,13 @@ def _ordered(
         yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
 
 
-def _log_rates(measurement: Measurement) -> dict[str, Estimate]:
-    """Return the mean logarithms of the rates of each configuration, by identity."""
+def _log_rates(measurement: Measurement) -> dict[str, statistics.Estimate]:
+    """Return each configuration's mean log throughput, by identity."""
     return {identity: sample.logarithms.estimate for identity, sample in measurement.throughputs.items()}
 
 
-def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
-    """Return the logarithms of the speedups, by identity; without baselines, and without what has no measured one."""
+def _log_speedups(measurement: Measurement) -> dict[str, statistics.Estimate]:
+    """Return the log speedups by identity, without baselines."""
     speedups = {}
     for entry in measurement.dataset.plan.entries:
         identity = entry.configuration.identity
@@ -190,10 +184,7 @@ def _parameters(measurement: Measurement) -> pd.Series:
 
 
 def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
-    """Return what is recorded of the completed runs that both measured and is not the same in both.
-
-    What only one of them recorded is no change: older evidence has no record of some.
-    """
+    """Return the conditions recorded in both and different."""
     differing = []
     for column in CONDITIONS:
         levels_before, levels_after = _levels(before, after, column), _levels(after, before, column)
@@ -203,7 +194,7 @@ def _condition_changes(before: Measurement, after: Measurement) -> tuple[Conditi
 
 
 def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
-    """Return the values of a column of the completed runs of the configurations that the other has too."""
-    completed = select_completed(measurement.dataset.runs)
+    """Return a column's values over the runs of common configurations."""
+    completed = outcome.select_completed(measurement.dataset.runs)
     in_both = completed["identity"].isin(list(other.throughputs))
     return tuple(map(str, completed.loc[in_both, column].dropna().unique()))

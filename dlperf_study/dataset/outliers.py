@@ -9,7 +9,6 @@ from dlperf_study.core.wording import counted, rate_text
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.outcome import select_completed
 
-#: The subjects of warnings about a run that may be the cause of a low throughput.
 CAUSES = ("background_cores", "foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
 #: A run that is slower than each undisturbed run by a smaller share is no outlier.
 MIN_SLOWDOWN = 0.05
@@ -31,7 +30,9 @@ def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Itera
     completed = select_completed(runs)
     for identity in dict.fromkeys(identity for identity, _ in causes):
         of_configuration = completed[completed["identity"] == identity].set_index("repetition")
-        column = "throughput" if of_configuration["throughput"].notna().any() else "token_throughput"
+        column = "token_throughput"
+        if of_configuration["throughput"].notna().any():
+            column = "throughput"
         rates = of_configuration[column].dropna()
         repetitions = [repetition for name, repetition in causes if name == identity]
         is_disturbed = rates.index.isin(repetitions)

@@ -27,36 +27,29 @@ from dlperf_study.records.run import DuplicateRuns, Run, RunProcesses, copied_ru
 WORTH_A_POOL_RUNS = 2_000
 
 
-def steadiness_of(run: Run, tolerance: float = TOLERANCE) -> WindowSteadiness | None:
-    """Return whether the measured window is steady; None of a run that didn't complete.
-
-    ``tolerance``: by how much the parts of a steady window may differ, a share of a step.
-    """
-    return WindowSteadiness.from_steps(slowest_training(run).step_seconds, tolerance) if run.completed else None
+def window_steadiness(run: Run, tolerance: float = TOLERANCE) -> WindowSteadiness | None:
+    """Return whether the window is steady within ``tolerance``; None if incomplete."""
+    if run.completed:
+        return WindowSteadiness.from_steps(slowest_training(run).step_seconds, tolerance)
+    return None
 
 
 def run_row(run: Run, steadiness: WindowSteadiness | None = None) -> dict[str, Any]:
-    """Return the columns of one run; a run that didn't complete has no measurements.
-
-    ``steadiness``: from ``steadiness_of``, if it is known already.
-    """
+    """Return the columns of one run; only completed runs have measurements."""
     row = compute_values(Source.RUN, run) | run.configuration.displayed_values()
     if not run.completed:
         return row
-    steadiness = steadiness or steadiness_of(run)
+    steadiness = steadiness or window_steadiness(run)
     return row | compute_values(Source.COMPLETED_RUN, run) | compute_values(Source.STEADINESS, steadiness)
 
 
 def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> list[Diagnostic]:
-    """Return every diagnostic about a run, those of its record first; none of them changes a number.
-
-    ``steadiness``: as of ``run_row``.
-    """
+    """Return every diagnostic about a run, its record's first."""
     diagnostics = list(run.diagnostics)
     for metric in diagnosing_any_run():
         assert metric.diagnose_any is not None  # That is what they were chosen by.
         diagnostics.extend(metric.diagnose_any(run))
-    steadiness = steadiness or steadiness_of(run)
+    steadiness = steadiness or window_steadiness(run)
     for metric in diagnosing_completed_run() if run.completed else ():
         assert metric.diagnose is not None
         diagnostics.extend(metric.diagnose(steadiness if metric.source is Source.STEADINESS else run))
@@ -64,7 +57,7 @@ def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> lis
 
 
 def step_rows(run: Run) -> pa.Table:
-    """Return every step of every window of every rank of a completed run, as rows of the table of steps."""
+    """Return a completed run's steps as rows of the table."""
     ranks: list[int] = []
     windows: list[Window] = []
     for log in run.ranks:
@@ -91,7 +84,7 @@ def step_rows(run: Run) -> pa.Table:
 
 @dataclass(frozen=True)
 class ConfigurationToRead:
-    """A configuration with its runs; ``tolerance``: by how much the parts of a steady window may differ."""
+    """A configuration with its runs; ``tolerance``: of a steady window."""
 
     identity: str
     paths: ConfigurationPaths
@@ -100,7 +93,7 @@ class ConfigurationToRead:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """What tables need of a run, as the run itself may be large; without ``row`` a diagnostic says why.
+    """A run's rows for the tables; without ``row``, a diagnostic.
 
     ``steps``: its rows of the table of steps, None without ranks. ``processes``: those that wrote its logs.
     """
@@ -113,20 +106,15 @@ class MeasuredRun:
 
 
 def read_measured_runs(configurations: Sequence[ConfigurationToRead], progress: Progress) -> Iterator[MeasuredRun]:
-    """Yield the runs of all configurations, in order; one whose logs were copied from an earlier one is failed.
-
-    ``progress`` counts the configurations.
-
-    Raises:
-        EvidenceError: a process that reads ended early.
-
-    """
+    """Yield all runs in order; raises EvidenceError if a reader ends."""
     duplicates = DuplicateRuns()
     for configuration, runs in zip(configurations, _runs_of_each(configurations), strict=True):
         for run in runs:
-            reason = duplicates.copied(run.processes) if run.processes else ""
+            reason = ""
+            if run.processes:
+                reason = duplicates.copied(run.processes)
             if reason:
-                yield _rows_of(copied_run(read_run(run.paths), reason), configuration, run.paths)
+                yield _read_rows(copied_run(read_run(run.paths), reason), configuration, run.paths)
             else:
                 yield run
         progress.end()
@@ -138,30 +126,32 @@ def _runs_of_each(configurations: Sequence[ConfigurationToRead]) -> Iterator[lis
     # No more runs are counted than that.
     has_many_runs = next(islice(runs, WORTH_A_POOL_RUNS - 1, None), None) is not None
     if processes < 2 or not has_many_runs:
-        yield from map(_runs_of, configurations)
+        yield from map(_read_configuration, configurations)
         return
     try:
-        yield from mapped_in_processes(_runs_of, configurations, processes)
+        yield from mapped_in_processes(_read_configuration, configurations, processes)
     except BrokenProcessPool as error:
         raise EvidenceError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
 
 
-def _runs_of(configuration: ConfigurationToRead) -> list[MeasuredRun]:
-    """Read the runs of a configuration; of an unreadable one there is a diagnostic."""
+def _read_configuration(configuration: ConfigurationToRead) -> list[MeasuredRun]:
+    """Read a configuration's runs; an unreadable run becomes a diagnostic."""
     runs = []
     for paths in configuration.paths.runs():
         try:
-            runs.append(_rows_of(read_run(paths), configuration, paths))
+            runs.append(_read_rows(read_run(paths), configuration, paths))
         except EvidenceError as error:
-            reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
+            reason = "interrupted, it has no run.json"
+            if paths.run_file.exists():
+                reason = str(error)
             message = f"not counted: {reason}"
             diagnostic = Diagnostic("evidence", message, Severity.ERROR, configuration.identity, paths.repetition)
             runs.append(MeasuredRun(paths, [diagnostic]))
     return runs
 
 
-def _rows_of(run: Run, configuration: ConfigurationToRead, paths: RunPaths) -> MeasuredRun:
-    steadiness = steadiness_of(run, configuration.tolerance)
+def _read_rows(run: Run, configuration: ConfigurationToRead, paths: RunPaths) -> MeasuredRun:
+    steadiness = window_steadiness(run, configuration.tolerance)
     return MeasuredRun(
         paths,
         diagnostics=run_diagnostics(run, steadiness),

@@ -26,7 +26,7 @@ def varying_factors(dataset: Dataset) -> list[str]:
 
 @kept_with_dataset
 def series_numbers(dataset: Dataset) -> Integers:
-    """Return the number of the series of each configuration, in the order of the plan."""
+    """Return each configuration's series number, in the plan's order."""
     factors, rows = varying_factors(dataset), dataset.configurations
     if not factors:
         return np.zeros(len(rows), np.int64)
@@ -40,4 +40,6 @@ def by_series(dataset: Dataset) -> Sequence[Sequence[str]]:
     order = np.lexsort((rows["world_size"], positions))
     ordered = rows["identity"].to_numpy()[order]
     ends = np.cumsum(np.bincount(positions))
-    return [list(part) for part in np.split(ordered, ends[:-1])] if len(rows) else []
+    if len(rows):
+        return [list(part) for part in np.split(ordered, ends[:-1])]
+    return []

@@ -7,8 +7,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import Severity
 from dlperf_study.metrics.outcome import select_completed
-from dlperf_study.records import run_agreement
-from dlperf_study.records.rank_agreement import PROGRAM
+from dlperf_study.records import rank_agreement, run_agreement
 
 _RATIOS = ("speedup", "efficiency", "relative_throughput")
 #: The ratios that the denominator of a row makes doubtful, and its name, by the column of its identity.
@@ -18,11 +17,10 @@ _DENOMINATORS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 #: The columns that an error makes doubtful, by its subject; the most serious subject first.
 DOUBTFUL_COLUMNS: dict[str, tuple[str, ...]] = {
-    PROGRAM: ("throughput", "token_throughput", *_RATIOS),
+    rank_agreement.PROGRAM: ("throughput", "token_throughput", *_RATIOS),
     "speedup": ("speedup", "efficiency"),
     "relative_throughput": ("relative_throughput",),
 }
-#: Why runs of the package's own frameworks fail whose ranks trained apart.
 TRAINED_APART = run_agreement.TRAINED_APART
 
 
@@ -39,10 +37,7 @@ class SeriousDiagnostic:
 def serious_diagnostics(
     configurations: pd.DataFrame, runs: pd.DataFrame, diagnostics: pd.DataFrame
 ) -> list[SeriousDiagnostic]:
-    """Return one for each configuration and subject, and for each doubtful denominator; the most serious first.
-
-    Errors about runs that do not count, and about numbers that are missing, are left out.
-    """
+    """Return the serious diagnostics of existing numbers, the most serious first."""
     is_serious = (diagnostics["severity"] == Severity.ERROR) & diagnostics["subject"].isin(list(DOUBTFUL_COLUMNS))
     completed = set(select_completed(runs)[["identity", "repetition"]].itertuples(index=False, name=None))
     rows = configurations.set_index("identity")
@@ -58,10 +53,10 @@ def serious_diagnostics(
             serious.setdefault((subject, identity), first)
     every = list(serious.values())
     for diagnostic in serious.values():
-        if diagnostic.subject == PROGRAM:
+        if diagnostic.subject == rank_agreement.PROGRAM:
             # All ratios of a configuration with an error of its own are doubtful already.
             of_others = _doubtful_ratios(configurations, diagnostic)
-            every += [ratio for ratio in of_others if (PROGRAM, ratio.identity) not in serious]
+            every += [ratio for ratio in of_others if (rank_agreement.PROGRAM, ratio.identity) not in serious]
     subjects = list(DOUBTFUL_COLUMNS)
     return sorted(every, key=lambda diagnostic: subjects.index(diagnostic.subject))
 
@@ -74,16 +69,16 @@ def _doubtful_ratios(configurations: pd.DataFrame, denominator: SeriousDiagnosti
             columns = tuple(row[list(ratios)].dropna().index)
             if columns:
                 message = f"in its {name} {denominator.message}"
-                yield SeriousDiagnostic(str(row["identity"]), PROGRAM, message, columns)
+                yield SeriousDiagnostic(str(row["identity"]), rank_agreement.PROGRAM, message, columns)
 
 
 def failed_apart(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table of runs whose runs failed because their ranks trained apart."""
+    """Return the runs that failed because their ranks diverged."""
     return runs[runs["reason"].astype(str).str.contains(TRAINED_APART, regex=False)]
 
 
 def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:
-    """Return the table of configurations with the messages about each as its problem."""
+    """Return the configurations with their messages as problem."""
     problems: dict[str, str] = {}
     for diagnostic in serious:
         earlier = problems.get(diagnostic.identity)

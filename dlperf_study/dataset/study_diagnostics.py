@@ -31,20 +31,19 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
 
 
 def unused_gpus(plan: Plan) -> Iterator[Diagnostic]:
-    """The runs were measured on the CPU of a machine with GPUs."""
+    """The runs were measured on the CPU of a GPU machine."""
     if plan.why_not_gpu:
         yield Diagnostic("device", plan.why_not_gpu, Severity.NOTE)
 
 
 def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Fewer or more runs than planned completed; without any, there is no number.
-
-    What does not fit in memory is said elsewhere, unless some of its runs did.
-    """
+    """Fewer or more runs than planned completed, memory aside."""
     counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
     not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
     # Rounds with background load are repeated.
-    repeated = plan.rounds.planned if had_background_load(runs).any() else 0
+    repeated = 0
+    if had_background_load(runs).any():
+        repeated = plan.rounds.planned
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
         count = counts.get(identity, 0)
@@ -57,19 +56,21 @@ def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Runs were measured in another order than that of the study: in blocks or by hand they are in no round."""
+    """Runs were measured in another order than the study's."""
     if plan.order != ROUNDS:
         return
     in_no_round = completed.loc[completed["order"] != ROUNDS, ["identity", "order"]]
     for (identity, order), runs in in_no_round.groupby(["identity", "order"]):
-        verb = "was" if len(runs) == 1 else "were"
+        verb = "were"
+        if len(runs) == 1:
+            verb = "was"
         measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
         message = f"{measured}, but the study is in rounds: drift of the machine does not cancel in their ratios"
         yield Diagnostic("order", message, identity=str(identity))
 
 
 def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """The GPUs had other clocks in some repetitions of a configuration than in others."""
+    """The GPU clocks differed between repetitions of a configuration."""
     for identity, clocks in completed.groupby("identity")["sm_clock"]:
         lowest, highest = clocks.min(), clocks.max()
         if highest > (1 + CLOCK_SPREAD) * lowest:
@@ -96,7 +97,7 @@ def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Runs took other hosts than those of the largest run; a run on some of its hosts is fine."""
+    """Runs took other hosts than those of the largest run."""
     hosts = [set(names.split(", ")) for names in completed["host"].dropna().unique()]
     largest = max(hosts, key=len, default=set())
     every = set().union(*hosts)
@@ -105,7 +106,7 @@ def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Runs were measured with files that are in no commit: nobody else can get them."""
+    """Runs were measured with files that are in no commit."""
     count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
     if count:
         message = f"{count} of {len(completed)} runs were measured with files, changed or new, that are in no commit"
@@ -113,7 +114,7 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """The exposed communication of a configuration is longer than its exchange alone, as far as intervals tell."""
+    """Exposed communication is significantly longer than the exchange alone."""
     intervals = ["exposed_seconds", "exposed_seconds_low", "exchange_seconds", "exchange_seconds_high"]
     for row in configurations[["identity", *intervals]].itertuples():
         exposed, alone = row.exposed_seconds_low, row.exchange_seconds_high
@@ -131,7 +132,7 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
-    """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
+    """Return the runs without rounds they did not share, and diagnostics."""
     completed = select_completed(runs)[["round", "started"]].dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
@@ -144,10 +145,7 @@ def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnost
 
 
 def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """Yield the index of each run that began long before or after most of its round, and by how much.
-
-    The study may have been interrupted in that round: what the machine did meanwhile would be in its ratios.
-    """
+    """Yield each run that began far from its round, and how far."""
     started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").sort_values()
     limit = max(LONGEST_PAUSE, LONG_PAUSES * started.diff().median())
     for round_number, begun in started.groupby(completed["round"]):

@@ -18,7 +18,6 @@ from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, list
 
 Row = Mapping[str, Any]
 
-#: How many rows of a table that grows are held before they are written.
 ROWS_AT_ONCE = 1 << 17
 #: A longer table is written as Parquet alone: no spreadsheet opens more rows of CSV.
 LONGEST_CSV = (1 << 20) - 1
@@ -32,14 +31,13 @@ _ESSENTIAL = {"identity", "outcome", "window", "step", "seconds"}
 _REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
-#: How many rows wait as mappings until they are a frame.
 ROWS_THAT_WAIT = 2_000
 #: A column of few distinct strings: the index of the string of each row, and the strings.
 RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
 
 def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
-    """Return a frame with every column of the table; a column that a row does not have is missing there."""
+    """Return a frame with every column of the table."""
     columns = {}
     for column in list_columns(table):
         columns[column.name] = _array([row.get(column.name) for row in rows], column.dtype_in(table))
@@ -48,7 +46,7 @@ def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
 
 
 class GrowingFrame:
-    """A frame to which rows are added: a row as a mapping takes ten times the memory, so few of them wait."""
+    """A frame that grows; few rows wait as mappings, which are large."""
 
     def __init__(self, table: TableName) -> None:
         self._table = table
@@ -74,15 +72,17 @@ class GrowingFrame:
 
 
 def _array(values: Sequence[Any], dtype: Dtype) -> Any:
-    """Return values with the type of their column: a Series for each of 200 columns would take three times longer."""
+    """Return values with the type of their column."""
     if dtype in (Dtype.FLOAT, Dtype.FLAG):
         return np.array(values, dtype=str(dtype))
     # Only a Series refuses to make an integer of 1.5.
-    return pd.Series(values, dtype="int64") if dtype is Dtype.INTEGER else pd.array(values, dtype=str(dtype))
+    if dtype is Dtype.INTEGER:
+        return pd.Series(values, dtype="int64")
+    return pd.array(values, dtype=str(dtype))
 
 
 def _settings(rows: Sequence[Row]) -> dict[str, pd.Series]:
-    """Return the columns of rows that are settings of a user's program, with the type of what they hold."""
+    """Return the rows' program settings as typed columns."""
     names = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
     return {name: pd.Series([row.get(name) for row in rows]).convert_dtypes() for name in names}
 
@@ -97,10 +97,7 @@ def step_rows(
     seconds: NDArray[Any],
     loss: NDArray[Any],
 ) -> pa.Table:
-    """Return steps of one run as rows of the table of steps, given one array per column; all are of one size.
-
-    NaN stands for a missing value.
-    """
+    """Return one run's steps as table rows; NaN is missing."""
     values: dict[str, NDArray[Any] | RepeatedText] = {
         "identity": (np.zeros(step.size, np.int32), [identity]),
         "repetition": np.full(step.size, repetition),
@@ -123,23 +120,22 @@ def step_rows(
 
 
 def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
-    """Return pieces of a table that grows as one, which pandas reads with the types of the table; of none, no row."""
+    """Return pieces of a table as one, with the table's types."""
     empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
-    rows = pa.concat_tables(pieces).unify_dictionaries() if pieces else empty
+    rows = empty
+    if pieces:
+        rows = pa.concat_tables(pieces).unify_dictionaries()
     return rows.replace_schema_metadata(empty.schema.metadata)
 
 
 def write(table: TableName, content: pd.DataFrame, folder: Path) -> None:
-    """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there.
-
-    Raises OSError, which names the file, when it can't be written; the old files stay then.
-    """
+    """Write a table as Parquet, and as CSV unless too long."""
     with _table_writer(table, folder) as writer:
         writer.write(pa.Table.from_pandas(content, preserve_index=False))
 
 
 class GrowingTable:
-    """A table that is written in pieces, so that at most ROWS_AT_ONCE of its rows are in memory."""
+    """A table written in pieces of at most ROWS_AT_ONCE rows."""
 
     def __init__(self, table: TableName, writer: "_TableWriter") -> None:
         self._table, self._writer = table, writer
@@ -166,7 +162,7 @@ class GrowingTable:
 
 @contextmanager
 def growing_table(table: TableName, folder: Path) -> Iterator[GrowingTable]:
-    """Yield a table to add rows to; its files replace the old ones at the end, unless an error is raised."""
+    """Yield a growing table; without an error it replaces the old files."""
     with _table_writer(table, folder) as writer:
         growing = GrowingTable(table, writer)
         yield growing
@@ -175,7 +171,7 @@ def growing_table(table: TableName, folder: Path) -> Iterator[GrowingTable]:
 
 @contextmanager
 def _table_writer(table: TableName, folder: Path) -> Iterator["_TableWriter"]:
-    """Yield the writer of a table, and put its files in the place of the old ones."""
+    """Yield the writer of a table; then replace the old files."""
     file, csv_file = _file(table, folder), folder / f"{table}.csv"
     with replacing(file) as unfinished:
         with closing(_TableWriter(unfinished, file)) as writer:
@@ -189,7 +185,7 @@ def _table_writer(table: TableName, folder: Path) -> Iterator["_TableWriter"]:
 
 
 class _TableWriter:
-    """Writes Parquet, which keeps each value of a column once where its first ones repeat each other.
+    """Writes Parquet, with a dictionary for columns of repeated values.
 
     ``unfinished`` is the file that is written, and ``file`` the one that errors name; ``rows`` counts those written.
     """
@@ -236,10 +232,12 @@ def _write_csv(parquet_file: Path, file: Path) -> None:
 
 
 def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of which no spreadsheet runs a string as a formula, as ``disarmed`` does it."""
+    """Return rows whose texts are no formulas of a spreadsheet."""
     for index, column in enumerate(batch.columns):
         is_dictionary = pa.types.is_dictionary(column.type)
-        strings = column.dictionary if is_dictionary else column
+        strings = column
+        if is_dictionary:
+            strings = column.dictionary
         if not (pa.types.is_string(strings.type) or pa.types.is_large_string(strings.type)):
             continue
         is_number = compute.match_substring_regex(strings, pattern=rf"\A(?:{NUMBER})\z")
@@ -251,7 +249,7 @@ def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def require(table: TableName, folder: Path) -> Path:
-    """Return the file of a table; raises EvidenceError when it has not been written."""
+    """Return the file of a table; raises EvidenceError if missing."""
     file = _file(table, folder)
     if not file.exists():
         raise EvidenceError(f"{file}: there is no such table yet; {_REMEDY}")
@@ -259,12 +257,9 @@ def require(table: TableName, folder: Path) -> Path:
 
 
 def read(
-    table: TableName,
-    folder: Path,
-    defaults: Mapping[str, Any] | None = None,
-    identities: Collection[str] | None = None,
+    table: TableName, folder: Path, defaults: Mapping[str, Any] | None = None, identities: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """Read a table, also one of an earlier or a later version: columns that it does not have are filled.
+    """Read a table, also of an earlier or later version.
 
     ``defaults``: values of columns that were added later; others are missing values. Columns that this version does not
     know come last. ``identities``: of which configurations; None: of all.
@@ -289,7 +284,7 @@ def read(
 
 
 def _condition(file: Path, identities: Collection[str]) -> compute.Expression | None:
-    """Return the condition on a row that it is of these configurations; None for a table without rows."""
+    """Return the filter for these configurations; None for tables without rows."""
     # There a column of strings has no type, and is equal to none.
     if pa.types.is_null(parquet.read_schema(file).field("identity").type):
         return None
@@ -297,7 +292,7 @@ def _condition(file: Path, identities: Collection[str]) -> compute.Expression | 
 
 
 def _stored_or_default(content: pd.DataFrame, column: Metric, expected: Dtype, default: Any) -> pd.Series:
-    """Return a column of a stored table, or one of default values; raises ValueError, with what is wrong with it."""
+    """Return a stored or default column; raises ValueError if invalid."""
     if column.name in content:
         stored = content[column.name]
         # A column of strings without rows has no type in the file.

@@ -19,10 +19,7 @@ from dlperf_study.study.plan import Plan
 
 @dataclass(frozen=True)
 class UncountedRuns:
-    """What runs of one kind tell: columns by identity of a configuration, and diagnostics.
-
-    ``identities``: of the trials that were read, which are configurations of their own.
-    """
+    """Columns by identity, diagnostics, and the trials' identities."""
 
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -30,7 +27,7 @@ class UncountedRuns:
 
 
 def read_nccl_reports(plan: Plan, paths: StudyPaths) -> UncountedRuns:
-    """Read the report of every configuration that has one: those of several GPUs that average gradients."""
+    """Read the NCCL report of every configuration that has one."""
     reports = UncountedRuns()
     for entry in plan.entries:
         configuration = entry.configuration
@@ -52,7 +49,7 @@ def read_nccl_reports(plan: Plan, paths: StudyPaths) -> UncountedRuns:
 
 
 def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
-    """Read the trials of a plan. A search that is not over gives no number."""
+    """Read the trials of a plan; unfinished searches give no number."""
     batches = UncountedRuns()
     trials: dict[str, _Trials] = {}
     for identity, first_trial in searched(plan).items():
@@ -70,10 +67,7 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
 
 
 class _Trials:
-    """The trials of one search; those of other measuring code than the first one's are not its own.
-
-    ``problem``: why the last one that was read shows nothing; empty where it does.
-    """
+    """The trials of one search; ``problem``: why the last shows nothing."""
 
     def __init__(self, first_trial: Configuration, paths: StudyPaths) -> None:
         self._first_trial, self._paths = first_trial, paths
@@ -91,7 +85,9 @@ class _Trials:
         self._code = self._code or run.facts["code"]
         if run.outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
             self.problem = f"the trial of {batch}: {run.outcome}: {run.reason}"
-        return run.outcome if run.facts["code"] == self._code else None
+        if run.facts["code"] == self._code:
+            return run.outcome
+        return None
 
     def _read(self, identity: str) -> Run | None:
         run_paths = self._paths.configuration(identity).run(1)

@@ -31,7 +31,7 @@ TAIL_LINES = 8
 
 
 def configuration_table(configuration: Configuration) -> Table:
-    """Return the parameters of the configuration that have no default or another value, each with its value."""
+    """Return the parameters without a default or with another value."""
     rows, defaults = [], []
     for name, value in configuration.as_dict().items():
         if value == PARAMETERS[name].default:
@@ -46,7 +46,7 @@ def configuration_table(configuration: Configuration) -> Table:
 
 
 def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Section:
-    """Return what was measured: the runs, and, with the last of them, the time of every step.
+    """Return the runs and, with the last run, all step times.
 
     To draw it takes a second, and the next run of a study would draw it again.
     """
@@ -55,7 +55,7 @@ def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Sec
 
 
 def run_table(runs: pd.DataFrame) -> Table:
-    """Return one row per run of the table of runs; all parts of a step are in the unit of the step."""
+    """Return one row per run; step parts have the step's unit."""
     columns = []
     for name in RUN_COLUMNS:
         if name in OF_SOME_RUNS and runs[name].isna().all():
@@ -67,7 +67,7 @@ def run_table(runs: pd.DataFrame) -> Table:
 
 
 def step_time_figure(steps: pd.DataFrame) -> Figure:
-    """Return the seconds of every step of every rank, warm-up and training, a panel per run."""
+    """Return the seconds of every step and rank, a panel per run."""
     steps = steps[steps["window"].isin(["warmup", "training"])]
     if steps.empty:
         return _step_times(None, "No run completed, so there are no step times.")
@@ -80,7 +80,6 @@ def _step_times(draw: Draw | None, empty: str = "") -> Figure:
 
 
 def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
-    """Draw a panel per run: next to each other on a page, below each other in a column of it."""
     repetitions = sorted(steps["repetition"].unique())
     rows, columns = (1, len(repetitions)) if width is PAGE else (len(repetitions), 1)
     drawing = Drawing(figsize=(width.inches, PANEL_INCHES * rows), layout="constrained")
@@ -102,7 +101,7 @@ def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
 
 @dataclass(frozen=True)
 class Folded:
-    """Long texts by title, each folded until a reader opens it; ``empty`` is shown without any."""
+    """Long texts by title, each folded until a reader opens it."""
 
     texts: Mapping[str, str]
     empty: str = ""

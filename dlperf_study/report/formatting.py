@@ -1,8 +1,4 @@
-"""How a value is printed: in one module, so that two tables never print it in two ways.
-
-The digits follow the interval: a value is printed down to the second digit of its interval's width,
-since every further digit is noise.
-"""
+"""Printed values: digits down to the second digit of the interval's width."""
 
 import math
 import re
@@ -24,18 +20,14 @@ from dlperf_study.study.job import Outcome
 from dlperf_study.training.part_names import display_names
 
 MISSING = "–"
-#: The mark before a number that a serious diagnostic is about.
 DOUBTFUL = "(!)"
-#: How many configurations or changes a sentence or a cell names.
 MOST_NAMED = 3
 #: Between groups of three digits; LaTeX gets its own.
 THIN_SPACE = "\u202f"
 MINUS = "\u2212"
-#: Significant digits of a value that has no interval.
 PLAIN_DIGITS = 3
 #: Decimals of a run's rate: repetitions, and published tables, differ in them.
 RATE_DECIMALS = 2
-#: Significant digits of an interval's width.
 WIDTH_DIGITS = 2
 #: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
 MOST_DIGITS = 5
@@ -70,48 +62,53 @@ _NAMES = {
 
 
 def display_name(value: object) -> str:
-    """Return what pages call a value: a name of this package as it says, any other one as its user wrote it."""
+    """Return the printed name of a value."""
     name = str(value)
     return _display_names().get(name, name)
 
 
 @cached_by_parts
 def _display_names() -> dict[str, str]:
-    """Return what pages call the values of this package, by their names in files."""
     levels = [level for entry in PARAMETERS.values() for level in entry.levels]
     return {name: in_words(name) for name in (*levels, *Outcome)} | _NAMES | display_names()
 
 
 def in_words(name: str) -> str:
-    """Return a name that this package or Python wrote with underscores, as words."""
+    """Return a name with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
 def model_name(row: Any) -> str:
-    """Return what pages call the model of a row of the dataset; of a user's program, what its user calls that."""
-    return display_name(row.model) if is_missing(row.own_program) else str(row.own_program)
+    """Return the printed name of a row's model or user program."""
+    if is_missing(row.own_program):
+        return display_name(row.model)
+    return str(row.own_program)
 
 
 def level_name(parameter: str, level: Any) -> str:
-    """Return a level of a parameter as pages print it: ``2`` of 2.0, and the name of a default that is no number."""
+    """Return a level as pages print it: ``2`` of 2.0."""
     if is_named_default(parameter, level):
         return PARAMETERS[parameter].default_name
     if isinstance(level, float):
         return f"{level:g}"
     # Of a user's program, what the user calls it.
     is_of_user = parameter not in COLUMNS or parameter == "own_program"
-    return str(level) if is_of_user else display_name(level)
+    if is_of_user:
+        return str(level)
+    return display_name(level)
 
 
 def level_with_unit(parameter: str, level: Any) -> str:
-    """Return a level as ``level_name`` does, with its unit unless the parameter says what it counts: ``640 MiB``."""
+    """Return a level with the unit of a measure: ``640 MiB``."""
     name, unit = level_name(parameter, level), PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
     is_measure = unit in MEASURES and not is_named_default(parameter, level)
-    return f"{name} {unit}" if is_measure else name
+    if is_measure:
+        return f"{name} {unit}"
+    return name
 
 
 def is_named_default(parameter: str, level: Any) -> bool:
-    """Return whether a level is a default that is no number, as -1."""
+    """Return whether a level is a named default, as -1."""
     entry = PARAMETERS.get(parameter)
     return entry is not None and entry.is_named_default(level)
 
@@ -155,12 +152,12 @@ _LATEX_SPECIAL = re.compile("|".join([*map(re.escape, _LATEX), _BEFORE_PERCENT])
 
 
 def latex_escaped(text: str) -> str:
-    """Return ``text`` with every character that LaTeX would read as a command replaced."""
+    """Return ``text`` with LaTeX special characters escaped."""
     return _LATEX_SPECIAL.sub(lambda match: _LATEX.get(match[0], r"\,"), text)
 
 
 def html_text(text: str) -> str:
-    """Return a text as HTML; what is between backticks, as messages name commands, is code."""
+    """Return a text as HTML; text between backticks is code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -171,12 +168,12 @@ def listed(items: Iterable[str]) -> str:
 
 
 def listed_columns(names: Iterable[str]) -> str:
-    """Return what sentences call columns, as a sentence lists them: ``model and batch per device``."""
+    """Return listed column names: ``model and batch per device``."""
     return listed(column_named(name).words for name in names)
 
 
 def distinct_levels(values: pd.Series) -> list[Any]:
-    """Return the distinct values of a column that are not missing, in order of appearance."""
+    """Return the distinct known values of a column, in order of appearance."""
     return [value for value in values.unique() if not is_missing(value)]
 
 
@@ -186,7 +183,7 @@ def plain(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Format the rate of one run: with two decimals, as published tables of runs have them, or three digits if more."""
+    """Format the throughput of one run: two decimals, or three digits."""
     return _rounded(value, max(RATE_DECIMALS, _decimals(value, PLAIN_DIGITS)))
 
 
@@ -196,12 +193,14 @@ def integer(count: int) -> str:
 
 
 def marked(text: str, is_doubtful: bool) -> str:
-    """Return a printed number, with the mark of one that a serious diagnostic is about."""
-    return f"{DOUBTFUL} {text}" if is_doubtful else text
+    """Return a printed number, marked if it is doubtful."""
+    if is_doubtful:
+        return f"{DOUBTFUL} {text}"
+    return text
 
 
 def percent_at_most(share: float) -> str:
-    """Format a bound of a share in per cent, with two significant digits, rounded up so that it stays a bound."""
+    """Format an upper bound in per cent, rounded up."""
     unit = 10.0 ** -_decimals(100 * share, WIDTH_DIGITS)
     rounded_up = math.ceil(100 * share / unit - 1e-9) * unit
     return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, WIDTH_DIGITS)))}{THIN_SPACE}%"
@@ -210,7 +209,7 @@ def percent_at_most(share: float) -> str:
 def format_bounded(
     value: float, low: float | None = None, high: float | None = None, decision: float | None = None, size: float = 1.0
 ) -> tuple[str, str]:
-    """Return a value and its interval, with the digits that the interval's width allows; "" for no interval.
+    """Return a value and its interval, rounded by the interval's width.
 
     Of what is positive, or negative, with all of its interval, each bound has two digits at least, and the value three:
     who divides one printed value by another gets the printed ratio.
@@ -232,47 +231,41 @@ def format_bounded(
     ends = []
     for end in (low, high):
         # Of what has one sign small numbers matter as much as large ones: 86 is not 90 because it may be 380.
-        of_end = max(decimals, _decimals(end, WIDTH_DIGITS)) if has_sign else decimals
+        of_end = decimals
+        if has_sign:
+            of_end = max(decimals, _decimals(end, WIDTH_DIGITS))
         if not round(end, of_end):
             of_end = _decimals(end, 1)
         elif end != decision and round(end, of_end) == decision and round(end, of_end + 1) != decision:
             of_end += 1
         ends.append(_rounded(end, of_end))
-    of_value = max(decimals, _decimals(value, PLAIN_DIGITS)) if has_sign else decimals
+    of_value = decimals
+    if has_sign:
+        of_value = max(decimals, _decimals(value, PLAIN_DIGITS))
     return _rounded(value, of_value), f"[{', '.join(ends)}]"
 
 
 def value_text(
     value: Bounded, unit: str = "", decision: float | None = None, size: float = 1.0, no_interval: str = ""
 ) -> str:
-    """Return a value with its unit and its interval in a sentence: ``20.6 ms [17.7, 23.4]``.
-
-    ``unit`` begins with a space where there is one; ``no_interval`` is in the place of an interval that is missing.
-    ``decision`` and ``size``: those of ``format_bounded``.
-    """
+    """Return a value with unit and interval: ``20.6 ms [17.7, 23.4]``."""
     printed, interval = format_bounded(*value, decision, size)
     return f"{printed}{unit}{f' {interval}' if interval else no_interval}"
 
 
 def format_column(row: Any, name: str, size: float = 1.0) -> tuple[str, str]:
-    """Return the value of a row in a column of the dataset and its interval, as every page and file prints them.
-
-    What is relative to itself is exact.
-    """
+    """Return a row's value and interval as every page prints them."""
     column = column_named(name)
     if column.compared_with and getattr(row, f"is_{column.compared_with}", False):
         return column.of_itself, ""
     return format_bounded(*bounded_value(row, name), column.neutral, size)
 
 
-def column_text(row: Any, name: str, unit: str = "", size: float = 1.0) -> str:
-    """Return what ``format_column`` prints as part of a sentence, like ``value_text``."""
-    return value_text(bounded_value(row, name), unit, column_named(name).neutral, size)
-
-
 def _decimals(value: float, digits: int) -> int:
     """Return the decimals that show ``digits`` significant digits of ``value``."""
-    return 0 if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
+    if value == 0:
+        return 0
+    return digits - 1 - math.floor(math.log10(abs(value)))
 
 
 def _rounded(value: float, decimals: int) -> str:
@@ -283,7 +276,6 @@ def _rounded(value: float, decimals: int) -> str:
 
 #: Units of levels that are no counts: a level has them wherever it is printed.
 MEASURES = ("MiB", "ms", "s", "cores")
-#: Units that take a prefix, and how each prefixed unit is printed.
 _PREFIXED = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")),
@@ -295,7 +287,7 @@ _PREFIXED = {
 
 @dataclass(frozen=True)
 class Unit:
-    """The label of a column with the unit it is shown in; ``size`` is one of that unit in the dataset's unit."""
+    """A column's label and printed unit; ``size``: in the dataset's unit."""
 
     label: str
     symbol: str
@@ -304,25 +296,30 @@ class Unit:
     @property
     def axis(self) -> str:
         """The label of an axis."""
-        return f"{self.label} ({self.symbol})" if self.symbol else self.label
+        if self.symbol:
+            return f"{self.label} ({self.symbol})"
+        return self.label
 
 
 def unit_in(rows: pd.DataFrame, name: str) -> Unit:
-    """Return the unit in which all values of a column are printed: that of the whole they are parts of.
+    """Return the unit in which all values of a column are printed.
 
-    An interval counts as what is largest in it, so that no interval of a small value has the digits of a smaller unit.
+    An interval counts as what is largest in it, so that no interval of a small value has the digits of a smaller
+    unit.
     """
     unit_giving = column_named(name).part_of or name
     columns = [column for column in (unit_giving, f"{unit_giving}_low", f"{unit_giving}_high") if column in rows]
     sizes = [np.abs(rows[column].to_numpy(np.float64, na_value=np.nan)) for column in columns]
-    return unit_of(name, np.fmax.reduce(sizes))
+    return fitting_unit(name, np.fmax.reduce(sizes))
 
 
-def unit_of(column: str, values: Iterable[Any]) -> Unit:
-    """Return the unit in which most of ``values`` are at least one; zeros fit any unit."""
+def fitting_unit(column: str, values: Iterable[Any]) -> Unit:
+    """Return the unit in which most ``values`` are at least one."""
     label, unit = column_named(column).label, column_named(column).unit
     sizes = [abs(float(value)) for value in values if not is_missing(value) and value]
-    typical = median(sizes) if sizes else 1.0
+    typical = 1.0
+    if sizes:
+        typical = median(sizes)
     choices = _PREFIXED.get(unit, ((1.0, unit),))
     for size, symbol in choices:
         if typical >= size:
@@ -332,6 +329,6 @@ def unit_of(column: str, values: Iterable[Any]) -> Unit:
 
 
 def with_unit(value: float, column: str) -> str:
-    """Return a value of a column, without an interval, in a unit with a prefix: ``1.37 GB``."""
-    unit = unit_of(column, [value])
+    """Return a value of a column with its unit: ``1.37 GB``."""
+    unit = fitting_unit(column, [value])
     return f"{plain(value / unit.size)} {unit.symbol}"

@@ -13,18 +13,10 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
-from dlperf_study.report import context
+from dlperf_study.report import context, series
 from dlperf_study.report.formatting import DOUBTFUL, MISSING, latex_escaped
-from dlperf_study.report.series import (
-    SEPARATOR,
-    configuration_labels,
-    full_configuration_labels,
-    goes_without_saying,
-    level_label,
-)
 from dlperf_study.report.tables.table_builders import measured_column
 
-#: The columns of a configuration that are numbers with an interval, and verdicts.
 QUANTITIES = (
     *summarised(Summary.GEOMETRIC),
     *("speedup", "efficiency"),
@@ -33,7 +25,6 @@ QUANTITIES = (
     *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
     *("baseline_verdict", "verdict"),
 )
-#: Defined once, however many studies a document has.
 _DEFINITIONS = r"""\makeatletter
 \providecommand{\dlperfnumber}[1]{\ifcsname dlperf@#1\endcsname\csname dlperf@#1\endcsname\else
   \PackageError{dlperf_study}{There is no number "#1"}{The names are in the comments of macros.tex.}\fi}
@@ -47,7 +38,7 @@ _DEFINITIONS = r"""\makeatletter
 
 
 def macros(dataset: Dataset) -> str:
-    """Return the file of macros: of each measured configuration and of the study, with comments that list the names."""
+    """Return the macros of each configuration and of the study."""
     lines, runs = [_DEFINITIONS], dataset.completed_runs
     facts = {
         "configurations": str(len(dataset.measured)),
@@ -58,7 +49,7 @@ def macros(dataset: Dataset) -> str:
     }
     for name, fact in facts.items():
         lines.append(_macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated")))
-    labels, keys, short = configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
+    labels, keys, short = series.configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
     for row in dataset.measured.itertuples(index=False):
         identity = str(row.identity)
         lines.append(f"% {labels[identity]}: {keys[identity]}")
@@ -69,7 +60,7 @@ def macros(dataset: Dataset) -> str:
 
 
 def configuration_keys(dataset: Dataset) -> dict[str, str]:
-    """Return the full name of each configuration in macros, by identity: without the digest where it is unique."""
+    """Return each configuration's macro name; without the digest if unique."""
     identities = dataset.configurations["identity"].tolist()
     counts = Counter(identity.rpartition("-")[0] for identity in identities)
     keys = {}
@@ -80,17 +71,21 @@ def configuration_keys(dataset: Dataset) -> dict[str, str]:
 
 
 def short_names(dataset: Dataset) -> dict[str, str]:
-    """Return the short name of each configuration, by identity: the fewest parts of its label that no other has.
+    """Return each configuration's short name: its fewest unique parts.
 
     Where another label has all of its parts, and more, it also has levels that labels leave out, as ``no CPU limit``.
     A study that grows may need more parts: the old name is then an error of the document, and never another number.
     Configurations whose labels are equal, or not plain letters, have none.
     """
-    labels = {identity: label.split(SEPARATOR) for identity, label in full_configuration_labels(dataset).items()}
+    labels = {
+        identity: label.split(series.SEPARATOR) for identity, label in series.full_configuration_labels(dataset).items()
+    }
     unsaid, having = {}, defaultdict[str, set[str]](set)
     for row in dataset.configurations[["identity", *varying_factors(dataset)]].to_dict("records"):
         identity = row.pop("identity")
-        unsaid[identity] = [level_label(name, level) for name, level in row.items() if goes_without_saying(name, level)]
+        unsaid[identity] = [
+            series.level_label(name, level) for name, level in row.items() if series.goes_without_saying(name, level)
+        ]
     for identity, parts in labels.items():
         for part in (*parts, *unsaid[identity]):
             having[part].add(identity)
@@ -109,7 +104,7 @@ def short_names(dataset: Dataset) -> dict[str, str]:
 
 
 def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield some of the parts of a label, the fewest first: the devices, which are the last part, and others."""
+    """Yield choices of label parts with the devices, the fewest first."""
     *leading, devices = parts
     for count in range(min(1, len(leading)), len(leading) + 1):
         for chosen in combinations(reversed(leading), count):
@@ -117,7 +112,6 @@ def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]:
-    """Yield the macros of what was measured of one configuration: with interval and unit, and each of them alone."""
     for name in QUANTITIES:
         column = measured_column(dataset, name)
         cell = column.cell(row)
@@ -125,9 +119,13 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
             path = f"{dataset.plan.study}/{key}/{name}"
             value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
             # Apart from its number, the sign of times would be read as that of a product.
-            space = "" if column.heading.unit == "×" else "~"
+            space = "~"
+            if column.heading.unit == "×":
+                space = ""
             with_unit = space.join(filter(None, (value, unit)))
-            mark = DOUBTFUL if cell.is_doubtful else ""
+            mark = ""
+            if cell.is_doubtful:
+                mark = DOUBTFUL
             printed = "~".join(filter(None, (mark, with_unit, latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
             alone = _macro(f"{path}/value", value)

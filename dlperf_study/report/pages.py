@@ -1,7 +1,6 @@
-"""The report of a study: pages, tables and figures, written by executed notebooks; only then they replace the old ones.
+"""The report of a study: pages, tables and figures, written by executed notebooks.
 
-Each notebook is executed in an operating-system process of its own, because a kernel's state and folder are global.
-A page is one file, with its style and figures in it; a small script sorts and searches its tables.
+Each notebook has a process of its own, because a kernel's state and folder are global.
 """
 
 import json
@@ -22,12 +21,11 @@ from dlperf_study.core.progress import Progress, Say
 from dlperf_study.core.resources import NOTEBOOKS, workspace
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import measurements_of
+from dlperf_study.dataset.history import study_measurements
 from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
-from dlperf_study.report import context
-from dlperf_study.report.section import RUNS_FILE
+from dlperf_study.report import context, section
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.plan import Plan
@@ -43,22 +41,18 @@ TIMEOUT_SECONDS = 900.0
 _PICTURE = re.compile(r"<(?:img|source) [^<>]*>")
 _DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
 
-#: Between the first sentence on a study and the others.
 _END_OF_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 SUMMARY = Page("summary", "Summary", "index.html")
 HISTORY = Page("history", "History", "history.html")
-RUNS = Page("runs", "Runs", RUNS_FILE)
+RUNS = Page("runs", "Runs", section.RUNS_FILE)
 SELFTEST_PAGE = Page("selftest", "Self-test", "index.html")
 SELFTEST_TITLE = "The instrument tested with known answers"
 
 
 @dataclass(frozen=True)
 class Masthead:
-    """The head of every page of one study.
-
-    The first page has ``about``, one sentence, its ``details``, and when the study was ``made`` and by whom.
-    """
+    """The head of every page of a study; the first has all."""
 
     name: str
     title: str
@@ -78,22 +72,26 @@ class Masthead:
         if about and plan.quick:
             about = f"The full study: {about}"
         stretch = context.stretch_of_time(dataset.completed_runs)
-        when = f"{context.page_wording(dataset).origin} in {stretch}" if stretch else ""
+        when = ""
+        if stretch:
+            when = f"{context.page_wording(dataset).origin} in {stretch}"
         made = filter(None, [when, _author()])
         return cls(plan.study, plan.title, plan.quick, about, details, " · ".join(made))
 
 
 def _author() -> str:
-    """Return who builds the report: the name that git gives commits in the workspace; empty where it has none."""
+    """Return who builds the report, by git's user name."""
     command = ["git", "-C", str(workspace()), "config", "user.name"]
     with suppress(OSError, subprocess.TimeoutExpired):
         name = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
-        return f"report built by {name}" if name else ""
+        if name:
+            return f"report built by {name}"
+        return ""
     return ""
 
 
 def build(study: str, say: Say = print) -> Path:
-    """Bring the datasets of ``study`` and its earlier dates up to date and write its report; return its first page.
+    """Update the datasets of ``study``, write its report, return its first page.
 
     ``say`` is called once the study is known to have a plan, and every few seconds with the pages that are built.
 
@@ -107,7 +105,7 @@ def build(study: str, say: Say = print) -> Path:
     say("building the report …")
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
         inputs = report_digest(paths)
-        dataset = measurements_of(study, say)[-1].dataset
+        dataset = study_measurements(study, say)[-1].dataset
         plan = dataset.plan
         pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
         if paths.earlier_measurements():
@@ -119,7 +117,7 @@ def build(study: str, say: Say = print) -> Path:
 
 
 def build_selftest() -> Path:
-    """Write the page on the last self-test of this outputs folder, and return it; raises as ``build`` does."""
+    """Write the page on the last self-test; raises as ``build`` does."""
     paths = StudyPaths.of(SELFTEST)
     with lock(paths.report_lock, "building the page of the self-test", "would mix their pages"):
         masthead = Masthead(SELFTEST, SELFTEST_TITLE, last_result().quick)
@@ -128,7 +126,7 @@ def build_selftest() -> Path:
 
 
 def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, progress: Progress) -> None:
-    """Execute the notebooks of pages, and put the pages in the place of the last ones."""
+    """Execute the notebooks of pages and replace the last pages."""
     with _new_report(paths) as folder:
         notebooks = folder / "notebooks"
         notebooks.mkdir()
@@ -154,10 +152,7 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, p
 
 @contextmanager
 def _new_report(paths: StudyPaths) -> Iterator[Path]:
-    """Yield an empty folder of pages; with tables and figures it replaces the report when all went well, else it stays.
-
-    Folders are renamed, so that a reader, and a crash, finds each of them old or new.
-    """
+    """Yield an empty folder; without an error it replaces the report."""
     unfinished, previous = paths.report_unfinished, paths.report_previous
     parts = (paths.tables, paths.figures, paths.report)
     for part in parts:
@@ -180,7 +175,7 @@ def _new_report(paths: StudyPaths) -> Iterator[Path]:
 
 
 def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
-    """Execute notebooks, at most ``PARALLEL`` at a time; ``use`` each copy, while others are being executed.
+    """Execute notebooks, at most ``PARALLEL`` at a time; ``use`` each copy.
 
     Raises :class:`ReportError` at the first that fails, with the cell and its error; what was executed stays.
     """
@@ -208,13 +203,11 @@ def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
 
 
 def _start(waiting: list[Execution], running: list[NotebookProcess]) -> None:
-    """Start notebooks that wait, as many as may be executed at once."""
     while waiting and len(running) < PARALLEL:
         running.append(NotebookProcess(waiting.pop(0)))
 
 
 def _failure(executed: Path, code: int | None, errors: str) -> str:
-    """Return why a notebook failed: the first error of a cell, how its process ended, or a cell that was left out."""
     # Papermill may have ended before it wrote any cell.
     cells: list[Any] = []
     # On a full disk the notebook may be there without its content.
@@ -226,7 +219,9 @@ def _failure(executed: Path, code: int | None, errors: str) -> str:
                 return f"cell {position} raised {output['ename']}: {output['evalue']}"
     if code:
         last_lines = "\n".join(errors.splitlines()[-3:])
-        return f"ended with code {code}: {last_lines}" if last_lines else f"ended with code {code}"
+        if last_lines:
+            return f"ended with code {code}: {last_lines}"
+        return f"ended with code {code}"
     # Papermill's metadata calls cells completed that a dead kernel never ran.
     for position, cell in enumerate(cells, 1):
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:
@@ -235,7 +230,7 @@ def _failure(executed: Path, code: int | None, errors: str) -> str:
 
 
 def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masthead) -> str:
-    """Return the page of one executed notebook; the code is in it, hidden until a reader opens it."""
+    """Return the page of an executed notebook; its code is hidden."""
     # Reading a study needs no exporter, and importing this one takes two seconds.
     from nbconvert.exporters import HTMLExporter
 
@@ -254,10 +249,7 @@ def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masth
 
 
 def unescape_drawings(html: str) -> str:
-    """Return a page whose drawings have ``<`` and ``>`` where the exporter wrote ``&lt;`` and ``&gt;``.
-
-    HTML needs no escape for them in an attribute, and they are an eighth of a drawing, of which a page may have ten.
-    """
+    """Return a page with unescaped ``<`` in drawings, which saves an eighth."""
 
     def unescape(drawing: re.Match[str]) -> str:
         return drawing[0].replace("&lt;", "<").replace("&gt;", ">")

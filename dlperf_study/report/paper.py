@@ -1,8 +1,4 @@
-r"""The folder of a study for a paper: figures, tables, macros, methods, references, and a document that shows them.
-
-Every number of a configuration is a macro, and what is counted over several is typed. Sentences on results and methods
-are those of the report.
-"""
+"""The folder of a study for a paper: figures, tables, macros, methods, references and a document."""
 
 import math
 import shutil
@@ -16,13 +12,10 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset, up_to_date
-from dlperf_study.report import context, figures, tables
+from dlperf_study.report import context, figures, macros, methods, results, tables
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width
 from dlperf_study.report.formatting import MISSING, latex_escaped
-from dlperf_study.report.macros import macros
-from dlperf_study.report.methods import methods
-from dlperf_study.report.results import results
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Cell, Table
 
@@ -31,7 +24,6 @@ _COLUMN_INCHES = 4.5
 #: What a page has beside a caption of ten lines, and beside one of two: in a column nothing that is higher is used.
 _HIGHEST_INCHES, _HIGHEST_COLUMN_INCHES = 7.5, 9.0
 TEMPLATES = Path(__file__).parent / "templates" / "paper"
-#: What belongs into a paper about each question; what is empty in a study is left out.
 TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
     "": (tables.measured,),
     "scaling": (tables.scaling,),
@@ -59,12 +51,11 @@ _EXPLANATIONS = {
     "Step in parts, difference": "Differences are those to the reference: negative takes less time.",
 }
 _BRACKETS = "Brackets: 95 % intervals over runs."
-#: What is printed where a configuration is compared with itself, and tells nothing.
 _OF_ITSELF = "1"
 
 
 def write_paper(paths: StudyPaths) -> Path:
-    """Write the folder ``paper`` of a study anew, and return it.
+    """Write the folder ``paper`` of a study anew; return it.
 
     Raises EvidenceError for a study without a plan, or without a completed run.
     """
@@ -76,11 +67,20 @@ def write_paper(paths: StudyPaths) -> Path:
     unfinished = paths.paper.with_name(".paper")
     shutil.rmtree(unfinished, ignore_errors=True)
     floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]
-    write_atomically(unfinished / "macros.tex", macros(dataset))
-    prose = {"methods.tex": methods(dataset), "results.tex": results(dataset)}
+    write_atomically(unfinished / "macros.tex", macros.macros(dataset))
+    prose = {"methods.tex": methods.methods(dataset), "results.tex": results.results(dataset)}
     for name, paragraph in prose.items():
         write_atomically(unfinished / name, paragraph)
-    write_atomically(unfinished / "references.bib", _references(dataset, "".join(prose.values())))
+    begun = dataset.completed_runs["started"].dropna()
+    year = ""
+    if len(begun):
+        year = str(begun.max())[:4]
+    cited = []
+    for entry in _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n"):
+        key = entry.partition("{")[2].partition(",")[0]
+        if f"\\cite{{{key}}}" in "".join(prose.values()):
+            cited.append(entry.strip())
+    write_atomically(unfinished / "references.bib", ("\n\n".join(cited) + "\n"))
     document = _filled("paper.tex", TITLE=latex_escaped(dataset.plan.title), FLOATS="\n".join(floats))
     write_atomically(unfinished / "paper.tex", document)
     shutil.rmtree(paths.paper, ignore_errors=True)
@@ -89,9 +89,11 @@ def write_paper(paths: StudyPaths) -> Path:
 
 
 def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
-    """Write the tables of the study's questions that have a number; yield how a document includes each."""
+    """Write the tables with numbers; yield the line that includes each."""
     # Another table has its numbers too.
-    included_elsewhere = "measured" if "scaling" in dataset.plan.questions else ""
+    included_elsewhere = ""
+    if "scaling" in dataset.plan.questions:
+        included_elsewhere = "measured"
     for question, makers in TABLES.items():
         for make in makers if question in ("", *dataset.plan.questions) else ():
             table = for_paper(dataset, make(dataset))
@@ -103,10 +105,7 @@ def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
 
 
 def for_paper(dataset: Dataset, table: Table) -> Table:
-    """Return a table without columns of dashes, with one note on all diagnostics, and a caption that explains it.
-
-    Under which conditions it was measured is said once, by the methods.
-    """
+    """Return a table without empty columns and with a short caption."""
     rows = [tuple(map(_without_diagnostics, row)) for row in table.rows]
     kept = []
     for position, heading in enumerate(table.headings):
@@ -115,11 +114,12 @@ def for_paper(dataset: Dataset, table: Table) -> Table:
         if not printed <= {MISSING} and not is_ratio_to_itself:
             kept.append(position)
     headings = tuple(table.headings[position] for position in kept)
-    explanations = [_EXPLANATIONS.get(heading.label, "") for heading in headings]
-    brackets = _BRACKETS if any(cell.interval for row in table.rows for cell in row) else ""
+    sentences = [_EXPLANATIONS[heading.label] for heading in headings if heading.label in _EXPLANATIONS]
+    if any(cell.interval for row in table.rows for cell in row):
+        sentences.append(_BRACKETS)
     return replace(
         table,
-        caption=" ".join(filter(None, (*explanations, brackets, context.quick_label(dataset).strip()))),
+        caption=f"{' '.join(sentences)}{context.quick_label(dataset)}".strip(),
         headings=headings,
         rows=tuple(tuple(row[position] for position in kept) for row in rows),
         notes=tuple(_table_notes(table)),
@@ -132,22 +132,26 @@ def has_numbers(table: Table) -> bool:
 
 
 def _without_diagnostics(cell: Cell) -> Cell:
-    """Return a cell with the reason why something is missing or doubtful, and no other footnote."""
-    return cell if cell.text == MISSING or cell.is_doubtful else replace(cell, footnote=cell.reason, further=())
+    """Return a cell whose only footnote is the missing interval's reason."""
+    if cell.text == MISSING or cell.is_doubtful:
+        return cell
+    return replace(cell, footnote=cell.reason, further=())
 
 
 def _table_notes(table: Table) -> Sequence[str]:
-    """Return how many numbers have diagnostics, in one note; nothing where none has."""
+    """Return how many numbers have diagnostics, in one note."""
     cells = [cell for row in table.rows for cell in row if cell.text != MISSING]
     concerned = sum(cell.footnotes != _without_diagnostics(cell).footnotes for cell in cells)
     if not concerned:
         return []
-    verb = "has" if concerned == 1 else "have"
+    verb = "have"
+    if concerned == 1:
+        verb = "has"
     return [f"{counted(concerned, 'number')} of this table {verb} diagnostics, which the report of the study lists."]
 
 
 def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
-    """Write the figures of the study's questions; yield how a document includes each."""
+    """Write the study's figures; yield the lines that include each."""
     (folder / "figures").mkdir(parents=True)
     for question, make in FIGURES.items():
         for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
@@ -160,20 +164,19 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
 
 
 def _inches(figure: Figure, width: Width) -> float:
-    """Return how high the drawing for a width is; infinite where there is none."""
     drawing = figure.drawn(width)
-    return math.inf if drawing is None else float(drawing.get_figheight())
+    if drawing is None:
+        return math.inf
+    return float(drawing.get_figheight())
 
 
 def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) -> str:
-    """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better.
-
-    A page has room for a drawing of _HIGHEST_INCHES with its caption: one that is higher is made smaller. ``names``:
-    of its files.
-    """
+    """Return a figure for a column, or a page if too high."""
     kind, width = ("figure", COLUMN) if _inches(figure, COLUMN) <= _COLUMN_INCHES else ("figure*", PAGE)
     unused = [f"in the other width: figures/{name}" for of_file, name in names.items() if of_file is not width]
-    height = f"[height={_HIGHEST_INCHES}in]" if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES else ""
+    height = ""
+    if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES:
+        height = f"[height={_HIGHEST_INCHES}in]"
     explanation = f"{figure.page_caption or figure.caption}{context.quick_label(dataset)}"
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}} {latex_escaped(explanation)}"
     lines = (
@@ -183,18 +186,6 @@ def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) 
         f"\\caption{{{caption}}}",
     )
     return "\n".join([*lines, f"\\label{{fig:{dataset.plan.study}-{figure.name}}}", f"\\end{{{kind}}}"])
-
-
-def _references(dataset: Dataset, prose: str) -> str:
-    """Return the entries that the prose cites: this package, in the version that made the numbers, and statistics."""
-    begun = dataset.completed_runs["started"].dropna()
-    year = str(begun.max())[:4] if len(begun) else ""
-    cited = []
-    for entry in _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n"):
-        key = entry.partition("{")[2].partition(",")[0]
-        if f"\\cite{{{key}}}" in prose:
-            cited.append(entry.strip())
-    return "\n\n".join(cited) + "\n"
 
 
 def _filled(template: str, **values: str) -> str:

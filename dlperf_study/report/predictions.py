@@ -16,7 +16,7 @@ from dlperf_study.report.series import SEPARATOR, all_series, joined, short_labe
 
 @kept_with_dataset
 def study_curves(dataset: Dataset) -> list[Curve]:
-    """Return the curves of a study; each is called by its model and what distinguishes its series."""
+    """Return the curves of a study, labelled by model and series."""
     series = all_series(dataset.whole or dataset)
     labels: dict[str, str] = {}
     for line, label in zip(series, short_labels(series), strict=True):
@@ -29,17 +29,17 @@ def study_curves(dataset: Dataset) -> list[Curve]:
 def study_predictions(
     dataset: Dataset, unit: Unit | None = None, sizes: Sequence[int] = ()
 ) -> list[Prediction | Refusal]:
-    """Return what each series of a study gives on larger sizes, as ``predict`` does."""
+    """Return the predictions of a study for larger sizes."""
     return predict(study_curves(dataset), unit, sizes)
 
 
 def own_cases(dataset: Dataset) -> list[Case]:
-    """Return the largest size of each series of a study that has three, with its smaller ones."""
+    """Return the largest size of each series with three sizes."""
     return largest_left_out(curve for curve in study_curves(dataset) if not reason_against_ring(curve))
 
 
 def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
-    """Return predictions and refusals as JSON has them: numbers in full, 90 % intervals."""
+    """Return predictions and refusals as JSON content."""
     contents = []
     for result in results:
         curve = result.curve
@@ -69,4 +69,6 @@ def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]
 
 
 def _bounds(interval: Interval | None) -> list[float] | None:
-    return [interval.low, interval.high] if interval else None
+    if interval:
+        return [interval.low, interval.high]
+    return None

@@ -4,19 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
+from pathlib import Path
 
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.report.terminal_answer import Rates
 
-#: How often the page loads itself again while the study is measured.
 REFRESH_SECONDS = 10
-_STYLE = """:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; }
-table { border-collapse: collapse; } .wide { overflow-x: auto; }
-th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, .bar { text-align: left; } th { border-bottom: 1px solid; }
-.bar { font-size: 0.5rem; } td:first-child { white-space: normal; min-width: 14rem; }
-.note { font-size: 0.9rem; opacity: 0.75; }"""
+_STYLE = (Path(__file__).parent / "templates" / "progress.css").read_text(encoding="utf-8").strip()
 #: Who looks after each round and stops when the difference is clear finds too many.
 CAVEAT = (
     "Conclude when the study has ended: until then intervals change, and the report takes all comparisons together."
@@ -25,7 +19,7 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class SoFar:
-    """How far a study is at a moment, and its rates, which are those of ``runs_known`` completed runs.
+    """The progress of a study, and the rates of ``runs_known`` runs.
 
     ``report``: the address of its report, if that is built from these runs.
     """
@@ -40,7 +34,7 @@ class SoFar:
 
 
 def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
-    """Return how many runs are to do, and when they will be done; None: that is not known yet."""
+    """Return how many runs remain, and when they will end."""
     if seconds_left is None:
         return f"To do: {counted(runs_left, 'run')}; after the first one it is known how long they take."
     end = now + timedelta(seconds=seconds_left)
@@ -49,8 +43,10 @@ def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
 
 
 def page(so_far: SoFar) -> str:
-    """Return the page, which loads itself again unless the study is over."""
-    refresh = "" if so_far.is_over else f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
+    """Return the page; it reloads itself until the study is over."""
+    refresh = ""
+    if not so_far.is_over:
+        refresh = f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
     title = escape(so_far.title)
     lines = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{refresh}',
@@ -65,7 +61,6 @@ def page(so_far: SoFar) -> str:
 
 
 def _table(so_far: SoFar) -> Iterator[str]:
-    """Yield the table of what is known, and what must be known of it."""
     if so_far.rates is None or not so_far.rates.rows:
         return
     headings, *rows = so_far.rates.with_bars
@@ -82,6 +77,8 @@ def _cells(tag: str, texts: Sequence[str]) -> str:
     """Return the cells of a row; the third is the bar."""
     cells = []
     for column, content in enumerate(texts):
-        kind = ' class="bar"' if column == 2 else ""
+        kind = ""
+        if column == 2:
+            kind = ' class="bar"'
         cells.append(f"<{tag}{kind}>{escape(content)}</{tag}>")
     return "".join(cells)

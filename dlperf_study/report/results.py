@@ -7,12 +7,11 @@ from dlperf_study.findings import quality, scaling
 from dlperf_study.report.say import LATEX, say
 from dlperf_study.study.grid import Denominator
 
-#: Of more configurations the table has the throughputs.
 MAX_THROUGHPUTS = 8
 
 
 def results(dataset: Dataset) -> str:
-    """Return the paragraph: the comparisons that the study declares, or the throughputs if there are none."""
+    """Return the paragraph: the declared comparisons, or the throughputs."""
     study = dataset.plan.study
     counts = f"\\studyfact{{{study}}}{{configurations}} configurations completed \\studyfact{{{study}}}{{runs}} runs."
     return "\n".join([counts, *say(_findings(dataset), LATEX, dataset)]) + "\n"

@@ -1,8 +1,4 @@
-"""Which configurations form one line of a plot or one group of a table, and what they are called in few words.
-
-A series differs only in its number of devices. A group is a reference with what is compared with it. Lines of
-published points are named by what distinguishes them from the others of their table.
-"""
+"""Series, groups and their labels: lines of a plot and groups of a table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -28,13 +24,10 @@ from dlperf_study.study.parallel_parameters import ParallelParameters
 SEPARATOR = " · "
 #: What may vary within a group without being a factor of the study.
 _COUNTED = (("nodes", "node"), ("servers", "server"))
-#: The columns that name a group and its members, besides the varying factors.
 _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "world_size", "is_reference")
-#: What trains, and how: named of each series.
 _WHAT_TRAINS = ("framework", "model", "own_program")
 #: Of fewer series no level is the usual one.
 LEAST_USUAL = 2
-#: What the level ``none`` of a parameter is called.
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
 _WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "recompute")
@@ -45,7 +38,6 @@ _UNSAID_DEFAULTS = (
     *("nodes", "servers", "compiler", "image_set", "memory_limit_mib", "cpu_limit"),
     *(*_WITH_LABEL, *_OF_DIVISION),
 )
-#: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
     *("loss_scaling", "compiler", "data_source", "extra"),
@@ -59,7 +51,7 @@ def ordered_levels(values: pd.Series) -> list[Any]:
 
 @dataclass(frozen=True)
 class Series:
-    """Configurations that differ only in how many devices they use, in the order of that number.
+    """Configurations that differ only in their number of devices.
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
     ``label``: its levels but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
@@ -122,10 +114,7 @@ def all_series(dataset: Dataset) -> list[Series]:
 
 
 def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integers, list[dict[str, Any]]]:
-    """Return the number of the series of each configuration, and the levels of each series in the order of the plan.
-
-    ``names``: of which besides the varying factors.
-    """
+    """Return each configuration's series number, and each series' levels."""
     factors, rows, positions_in_plan = varying_factors(dataset), dataset.configurations, series_numbers(dataset)
     _, firsts = np.unique(positions_in_plan, return_index=True)
     levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
@@ -135,15 +124,15 @@ def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integer
 def _series_labels(
     all_levels: Sequence[Mapping[str, Any]], factors: Sequence[str], usual: Mapping[str, Any]
 ) -> list[str]:
-    """Return the labels of series, given the levels of each, without those that need not be named.
+    """Return the labels of series without levels that need no name.
 
-    Unless a label would then have nothing that distinguishes it: there all have the usual levels too, or all levels.
+    If a label would not be distinct, all have the usual levels too, or all levels.
     """
     for left_out in (usual, {}):
-        labels = [
-            [level_label(name, levels[name]) for name in factors if is_named(name, levels[name], left_out)]
-            for levels in all_levels
-        ]
+        labels = []
+        for levels in all_levels:
+            named = [name for name in factors if is_named(name, levels[name], left_out)]
+            labels.append([level_label(name, levels[name]) for name in named])
         shared = set.intersection(*map(set, labels)) if labels else set()
         if all(set(label) - shared for label in labels):
             return [SEPARATOR.join(label) for label in labels]
@@ -151,17 +140,14 @@ def _series_labels(
 
 
 def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
-    """Return whether names have a level: not the usual one, and where none is usual, none that goes without saying."""
+    """Return whether names include a level: it is not the usual one."""
     if factor in usual:
         return bool(level != usual[factor]) and not (factor == "strategy" and goes_without_saying(factor, level))
     return not goes_without_saying(factor, level)
 
 
 def goes_without_saying(factor: str, level: Any) -> bool:
-    """Return whether a level is the default of a factor that only its other levels need be named of.
-
-    So is a strategy whose framework has its name.
-    """
+    """Return whether a level is a default that names leave out."""
     if factor == "strategy" and level in STRATEGIES:
         return STRATEGIES[level].exchange == COLLECTIVES
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
@@ -169,10 +155,7 @@ def goes_without_saying(factor: str, level: Any) -> bool:
 
 @kept_with_dataset
 def usual_levels(dataset: Dataset) -> dict[str, Any]:
-    """Return the levels that most series have, by factor; none of a factor of which no level is that of most.
-
-    What trains is always named.
-    """
+    """Return the levels that most series have, except models and frameworks."""
     factors = varying_factors(dataset)
     # Of each series all configurations have the same levels.
     firsts = dataset.configurations[factors].drop_duplicates()
@@ -185,7 +168,7 @@ def usual_levels(dataset: Dataset) -> dict[str, Any]:
 
 
 def short_labels(series: list[Series]) -> list[str]:
-    """Return the labels of series without the parts that they all have in common, but for what is unusual."""
+    """Return the labels of series without their common usual parts."""
     labels = [line.label.split(SEPARATOR) for line in series]
     common = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
     common -= frozenset().union(*(line.unusual for line in series))
@@ -194,13 +177,13 @@ def short_labels(series: list[Series]) -> list[str]:
 
 @kept_with_dataset
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
-    """Return what each configuration is called, by identity: its series and its devices."""
+    """Return each configuration's label by identity: series and devices."""
     series = all_series(dataset)
     return _with_devices(dataset, series, short_labels(series))
 
 
 def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
-    """Return the same with all levels that vary, also those that most series have."""
+    """Return the same labels with all levels that vary."""
     series = all_series(dataset)
     return _with_devices(dataset, series, [line.full_label for line in series])
 
@@ -219,14 +202,18 @@ def joined(*labels: str) -> str:
 
 
 def devices_label(row: Any) -> str:
-    """Return how many devices, nodes and servers a row of the configurations uses; one node is left out."""
-    nodes = f" on {counted(row.nodes, 'node')}" if row.nodes > 1 else ""
-    servers = f" + {counted(row.servers, 'server')}" if row.servers else ""
+    """Return a row's devices, nodes and servers; one node is omitted."""
+    nodes = ""
+    if row.nodes > 1:
+        nodes = f" on {counted(row.nodes, 'node')}"
+    servers = ""
+    if row.servers:
+        servers = f" + {counted(row.servers, 'server')}"
     return counted(row.world_size, "device") + nodes + servers
 
 
 def level_label(factor: str, value: Any) -> str:
-    """Return one level of a factor so that it is understood alone: ``ResNet-50``, ``Batch per device 32``."""
+    """Return a level that is understood alone: ``Batch per device 32``."""
     if factor == "global_batch" and not value:
         return "global batch that can't be shared equally"
     if is_missing(value):
@@ -234,7 +221,9 @@ def level_label(factor: str, value: Any) -> str:
     if is_named_default(factor, value) and PARAMETERS[factor].default_name == "no limit":
         return f"no {column_named(factor).words}"
     if factor == "gradient_compression":
-        return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
+        if value == "none":
+            return "uncompressed gradients"
+        return f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
     if factor not in COLUMNS:
@@ -248,7 +237,7 @@ def level_label(factor: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """A reference and what is compared with it: ``rows`` and, as tuples, ``members``, the reference first.
+    """A reference, first in ``members``, and the configurations compared with it.
 
     Further columns: ``label``, in what one differs from the reference; ``other_differences``, without framework,
     strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``rate``: its column.
@@ -261,7 +250,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The model and what else all have in common: ``MobileNetV2 · 2 devices``; of other devices, against which."""
+        """The model and shared levels: ``MobileNetV2 · 2 devices``."""
         shared = self.shared if self.rows["world_size"].nunique() == 1 else f"against {self.shared}"
         return joined(model_name(self.reference), shared, "" if self.compared else "nothing compared")
 
@@ -283,7 +272,7 @@ class Group:
 
 @kept_with_dataset
 def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
-    """Return every group of the study or of one of its models, in the order of the plan."""
+    """Return every group of the study or of one model."""
     positions = {}
     for line in all_series(dataset):
         positions.update(dict.fromkeys(line.identities, line.position))
@@ -297,10 +286,7 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
 
 
 def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], rate: str) -> list[Group]:
-    """Return the groups of rows that are in the order of their number in ``group``, each reference first.
-
-    ``usual``: the levels that most series have, which no name of a group or of its reference has.
-    """
+    """Return the groups of rows sorted by ``group``, each reference first."""
     # A tuple of all columns takes long: all are made at once, and only of the needed ones before the labels are known.
     needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
     ends = rows["group"].value_counts(sort=False).cumsum()
@@ -314,7 +300,9 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
         settings.append(joined(*named_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         for row in needed[part]:
-            devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
+            devices = ""
+            if row.world_size != reference.world_size:
+                devices = counted(row.world_size, "device")
             label = joined(_differences(row, reference, differing, usual), devices)
             # Or else what trains: the framework, or a user's program.
             program = display_name(row.framework) if is_missing(row.own_program) else model_name(row)
@@ -327,7 +315,7 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
 
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:
-    """Return in what a row differs from its reference; of the reference, in what the others do, but what is usual."""
+    """Return the levels in which a row differs from its reference."""
     levels = {name: _comparable(getattr(row, name)) for name in factors}
     if row.is_reference:
         levels = {name: level for name, level in levels.items() if name not in usual or level != usual[name]}
@@ -344,12 +332,14 @@ def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[st
 
 
 def _comparable(level: Any) -> Any:
-    """Return a level, None for one that is not stated: comparing what is missing gives neither true nor false."""
-    return None if is_missing(level) else level
+    """Return a level; None if missing, since NaN differs from NaN."""
+    if is_missing(level):
+        return None
+    return level
 
 
 def published_labels(points: pd.DataFrame) -> pd.Series:
-    """Return what distinguishes the line of each point from the others of its table, or else the program."""
+    """Return the distinguishing label of each point's line, or its program."""
     columns: Sequence[str] = list(_OF_PUBLISHED_LINES)
     varying = points.groupby(["source", "table"])[columns].transform("nunique") > 1
     labels = []
@@ -361,7 +351,7 @@ def published_labels(points: pd.DataFrame) -> pd.Series:
 
 
 def titled_published_labels(published: Published, points: pd.DataFrame) -> pd.Series:
-    """Return the label of the line of each point, with the title of its table where there are several."""
+    """Return each point's label, with the table title if several."""
     labels, tables = published_labels(points), points.groupby(["source", "table"])["series"]
     if tables.ngroups < 2:
         return labels

@@ -16,7 +16,6 @@ from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.say import MARKDOWN, TERMINAL, Medium, markdown_escaped, say
 from dlperf_study.report.tables.table_builders import labelled_series
 
-#: How many letters the bar of the fastest configuration has, and how many configurations are listed at most.
 BAR_WIDTH, MOST_ROWS = 24, 20
 #: Up to the lower end of an interval, and from there to its upper end; of a rate without an interval all is certain.
 CERTAIN, UNCERTAIN = "█", "░"
@@ -25,7 +24,7 @@ _LEGEND = f"{CERTAIN} up to the lower end of the 95 % interval, {UNCERTAIN} from
 
 @dataclass(frozen=True)
 class Rates:
-    """The rates and ratios of the configurations, a row each, and the bar of each row."""
+    """The throughputs and ratios of the configurations, with a bar each."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -40,42 +39,48 @@ class Rates:
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, what the mark means, and what the bars show where they have intervals."""
-        legend = _LEGEND if any(UNCERTAIN in bar for bar in self.bars) else ""
+        """The omitted rows, the mark's meaning, and the bars' legend."""
+        legend = ""
+        if any(UNCERTAIN in bar for bar in self.bars):
+            legend = _LEGEND
         return [*filter(None, (self.left_out, self.mark_note, legend))]
 
     @property
     def mark_note(self) -> str:
         """What the mark of doubtful numbers means; empty without such numbers."""
         is_marked = any(DOUBTFUL in cell for row in self.rows for cell in row)
-        return f"{DOUBTFUL} do not trust this number: see above" if is_marked else ""
+        if is_marked:
+            return f"{DOUBTFUL} do not trust this number: see above"
+        return ""
 
     def in_terminal(self) -> str:
-        """Return the table as lines of text; empty where no configuration has a rate."""
+        """Return the table as text; empty without rows."""
         headings, *rows = self.with_bars
-        return "\n".join([text_table(headings, rows), *self.notes]) if rows else ""
+        if rows:
+            return "\n".join([text_table(headings, rows), *self.notes])
+        return ""
 
 
 def in_terminal(dataset: Dataset) -> str:
-    """Return the answer as lines of text; nothing but the sentences where no configuration has a rate."""
+    """Return the answer as text."""
     lines = [f"- {sentence}" for sentence in _findings(dataset, TERMINAL)]
-    if table := rates_of(dataset).in_terminal():
+    if table := configuration_rates(dataset).in_terminal():
         lines += ["", table]
     return "\n".join(["", dataset.plan.title, *lines, ""])
 
 
 def _findings(dataset: Dataset, medium: Medium) -> list[str]:
-    """Return the findings of the summary, and the configurations without a throughput, which the table lacks."""
+    """Return the findings of the summary, and the unmeasured configurations."""
     findings = page_findings(dataset, "summary").findings
     missing = [finding for finding in quality.unmeasured(dataset) if finding not in findings]
     return say([*findings, *missing], medium, dataset)
 
 
 def in_markdown(dataset: Dataset) -> str:
-    """Return the answer as Markdown, as a comment in a review has it."""
+    """Return the answer as Markdown, for a review comment."""
     lines = [f"### {markdown_escaped(dataset.plan.title)}", ""]
     lines += [f"- {sentence}" for sentence in _findings(dataset, MARKDOWN)]
-    rates = rates_of(dataset)
+    rates = configuration_rates(dataset)
     if rates.rows:
         alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
         table = [rates.headings, alignments, *(list(map(markdown_escaped, row)) for row in rates.rows)]
@@ -86,20 +91,23 @@ def in_markdown(dataset: Dataset) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rates_of(dataset: Dataset) -> Rates:
-    """Return the rates and ratios of the configurations that are measured, by series."""
+def configuration_rates(dataset: Dataset) -> Rates:
+    """Return throughputs and ratios of measured configurations, by series."""
     measured, names = set(dataset.measured["identity"]), Labels(dataset)
-    identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
-    rows = [dataset.configuration_rows[identity] for identity in identities if identity in measured]
+    rows = []
+    for _, identities in labelled_series(dataset):
+        rows += [dataset.configuration_rows[identity] for identity in identities if identity in measured]
     unit = unit_in(dataset.configurations, dataset.rate)
-    ratios = [name for name in RATIOS.values() if any(not is_missing(getattr(row, name)) for row in rows)]
+    ratios = [name for name in RATIOS.values() if not all(is_missing(getattr(row, name)) for row in rows)]
     headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
         printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
         cells.append([names.configuration(row.identity), *printed])
     further = len(rows) - MOST_ROWS
-    left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
+    left_out = ""
+    if further > 0:
+        left_out = f"{counted(further, 'further configuration')}: see the report"
     return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
 
 
@@ -107,12 +115,11 @@ def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
     if is_missing(getattr(row, name)):
         return "–"
     value, interval = format_column(row, name, size)
-    is_doubtful = (row.identity, name) in dataset.doubtful_numbers
-    return " ".join(filter(None, (marked(value, is_doubtful), interval)))
+    printed = marked(value, (row.identity, name) in dataset.doubtful_numbers)
+    return f"{printed} {interval}" if interval else printed
 
 
 def _bars(rows: Sequence[Any], name: str) -> list[str]:
-    """Return a bar for each rate, with its interval where it has one, to one scale."""
     ends = []
     for row in rows:
         value, low, high = (getattr(row, column) for column in (name, f"{name}_low", f"{name}_high"))

@@ -18,7 +18,7 @@ import pytest
 from ipywidgets import Checkbox, Dropdown, Textarea
 
 from dlperf_study.api import plot
-from dlperf_study.api.explorer import MOST_FILTERS, data_names, explore, rows_of
+from dlperf_study.api.explorer import MOST_FILTERS, data_names, data_rows, explore
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
@@ -48,13 +48,13 @@ PUBLISHED = "published: tensorpack_multigpu"
 def test_measured_and_published_results_are_offered(two_models: str) -> None:
     assert data_names()[0] == two_models
     assert PUBLISHED in data_names()
-    own, published = rows_of(two_models), rows_of(PUBLISHED)
+    own, published = data_rows(two_models), data_rows(PUBLISHED)
     assert {"world_size", "model"} <= set(plot.varying_columns(own))
     assert plot.independent_factor(own, "world_size") == "model"
     assert {"throughput", "speedup", "efficiency", "exposed_seconds"} <= set(plot.known_metrics(own))
     assert {"throughput", "speedup"} <= set(plot.known_metrics(published))
     with pytest.raises(EvidenceError, match="nothing: "):
-        rows_of("nothing")
+        data_rows("nothing")
 
 
 def test_what_colours_leave_over_is_offered_as_panels() -> None:
@@ -101,7 +101,7 @@ def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatc
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     planned = [Planned(configuration(**{name: level})) for name, level in levels.items()]
     write_study(StudyPaths.of("example"), planned)
-    varying = plot.varying_columns(rows_of("example"))
+    varying = plot.varying_columns(data_rows("example"))
     assert len(varying) > MOST_FILTERS
     _, filters, *_ = explore("example").children
     *in_view, opened = filters.children
@@ -113,7 +113,7 @@ def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) 
     paths = StudyPaths(tmp_path / "failing")
     write_study(paths, [Planned(configuration(), recipe=Recipe(outcome="failed"), runs=1)])
     with pytest.raises(EvidenceError, match="nothing to explore"):
-        rows_of(str(paths.folder))
+        data_rows(str(paths.folder))
 
 
 def menu(view: Any, kind: type, description: str) -> Any:

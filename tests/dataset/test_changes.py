@@ -9,7 +9,7 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.core.errors import BusyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.dataset.history import Measurement, find_measurement, measurement_names, measurements_of
+from dlperf_study.dataset.history import Measurement, find_measurement, measurement_names, study_measurements
 from dlperf_study.dataset.measurement_comparison import HIGHER, LOWER, MeasurementComparison, compare_measurements
 from dlperf_study.execution.driver import put_aside
 from dlperf_study.machines.supervision import locks
@@ -60,7 +60,7 @@ def test_put_aside_evidence_is_an_earlier_measurement(paths, tmp_path):
         assert not paths.configurations.exists()
         measure(paths, SOONER)
     assert list(measurement_names()) == ["example@1", "example@2", "example"]
-    assert [measurement.name for measurement in measurements_of("example")] == list(measurement_names())
+    assert [measurement.name for measurement in study_measurements("example")] == list(measurement_names())
     assert len(find_measurement("example@1").throughputs) == 2
     assert find_measurement(str(tmp_path / "example")).throughputs.keys() == {ONE.identity, TWO.identity}
     assert put_aside(plan, cluster())
@@ -164,7 +164,7 @@ def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths, sna
     measure(paths, SOONER)
     failed = replace(SOONER, outcome=Outcome.FAILED, reason="a rank ended")
     write_study(paths.earlier_measurement(1), [Planned(ONE, failed)])
-    measurements = measurements_of("example")
+    measurements = study_measurements("example")
     comparison = compare_measurements(*measurements)
     (sentence,) = page_findings.history(comparison).sentences
     assert sentence.startswith("example@1 (")
@@ -190,7 +190,7 @@ def six_dates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Measure
         for seconds in (0.080, 0.081, 0.0795, 0.0805, 0.080):
             put_aside(measure(paths, replace(SOONER, computation_seconds=seconds)), cluster())
         measure(paths, replace(SOONER, computation_seconds=0.160))
-        yield measurements_of("example")
+        yield study_measurements("example")
 
 
 def test_the_last_of_many_dates_departs_from_the_earlier_ones(six_dates):
@@ -221,7 +221,7 @@ def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, on
         put_aside(write_study(paths, [Planned(ONE, recipe), Planned(TWO, recipe)]), cluster())
     later = [replace(SOONER, computation_seconds=seconds) for seconds in (one, two)]
     write_study(paths, [Planned(ONE, later[0]), Planned(TWO, later[1])])
-    comparison = last_comparison(measurements_of("example"))
+    comparison = last_comparison(study_measurements("example"))
     [change] = comparison.speedups
     assert (change.identity, change.verdict.word) == (TWO.identity, word)
     assert speedup_changes(comparison).column("Verdict") == [word]
@@ -236,7 +236,7 @@ def test_a_dash_says_whether_measurements_are_too_few_or_equal(paths):
         put_aside(measure(paths, SOONER), cluster())
     put_aside(write_study(paths, [Planned(ONE, SOONER), Planned(new, SOONER)]), cluster())
     write_study(paths, [Planned(ONE, SOONER), Planned(new, SOONER)])
-    table = throughput_changes(last_comparison(measurements_of("example")))
+    table = throughput_changes(last_comparison(study_measurements("example")))
     dashes = {row[0].text: (row[-2].footnote, row[-1].footnote) for row in table.rows}
     assert dashes == {
         "Seed 0 · 1 device": ("all earlier measurements have the same value: no interval",) * 2,
@@ -260,7 +260,9 @@ def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
     for parameters in (7, 8, 8, 8, 8, 8):
         put_aside(measure(paths, replace(SOONER, parameters=parameters)), cluster())
     measure(paths, replace(SOONER, computation_seconds=0.0801, parameters=8))
-    changes = {change.identity: change for change in compare_measurements(*measurements_of("example")[-2:]).throughputs}
+    changes = {
+        change.identity: change for change in compare_measurements(*study_measurements("example")[-2:]).throughputs
+    }
     assert changes[ONE.identity].dates.departure is None or changes[ONE.identity].verdict.word != SLOWER
     assert changes[TWO.identity].dates.departure is not None
 
@@ -291,4 +293,4 @@ def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tm
 def test_a_study_that_was_measured_once_has_no_last_change(paths, refused):
     measure(paths, SOONER)
     with refused(EvidenceError):
-        last_comparison(measurements_of("example"))
+        last_comparison(study_measurements("example"))

@@ -113,7 +113,7 @@ def test_an_empty_study_has_empty_tables_of_the_same_columns(paths):
         frame = getattr(dataset, table)
         assert list(frame.columns) == [column.name for column in list_columns(table)]
         assert len(frame) == {TableName.CONFIGURATIONS: 1, TableName.DIAGNOSTICS: 1}.get(table, 0)
-    assert len(dataset.steps_of([])) == 0
+    assert len(dataset.select_steps([])) == 0
 
 
 def test_steps_of_every_window_and_rank_are_kept_in_order_and_sum_up_to_the_window(paths, measured):
@@ -139,9 +139,9 @@ def test_the_steps_of_some_configurations_are_those_of_the_whole_table(paths):
     columns = ["identity", "seconds"]
     expected = dataset.steps.loc[dataset.steps["identity"].isin(chosen), columns].astype({"identity": str})
     assert 0 < len(expected) < len(dataset.steps)
-    some = dataset.steps_of(chosen)[columns].astype({"identity": str})
+    some = dataset.select_steps(chosen)[columns].astype({"identity": str})
     assert some.to_numpy().tolist() == expected.to_numpy().tolist()
-    assert len(dataset.steps_of([])) == len(dataset.steps_of(["of-no-study"])) == 0
+    assert len(dataset.select_steps([])) == len(dataset.select_steps(["of-no-study"])) == 0
 
 
 def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, measured):

@@ -64,13 +64,13 @@ def test_what_came_while_the_evidence_was_read_is_read_the_next_time(
 ) -> None:
     """A study may be measured while its dataset is collected."""
     write_study(paths, [Planned(ASKED, runs=2)])
-    judge = dataset.study_diagnostics
+    judge = dataset.study_diagnostics.study_diagnostics
 
     def come_late(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         write_run(paths, ASKED, 3)
         return judge(plan, runs)
 
-    monkeypatch.setattr(dataset, "study_diagnostics", come_late)
+    monkeypatch.setattr(dataset.study_diagnostics, "study_diagnostics", come_late)
     assert len(collect(paths).runs) == 2
     monkeypatch.undo()
     assert not is_dataset_current(paths)

@@ -89,7 +89,7 @@ def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys
         raise KeyError("a column")
 
     measure_here(lambda configuration, runs: perform_one(configuration, runs, monkeypatch), monkeypatch)
-    monkeypatch.setattr(terminal_answer, "rates_of", broken)
+    monkeypatch.setattr(terminal_answer, "configuration_rates", broken)
     with watched(Watcher(StudyPaths.of(plan.study), plan.title)) as watcher:
         result = run_study(plan, load_cluster(plan.cluster), lambda _: None, watch=watcher)
     assert (result.measured, result.failures) == (RUNS, [])

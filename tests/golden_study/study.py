@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from dlperf_study.__main__ import main
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, REPORT_VARIABLE
 from dlperf_study.core.resources import NOTEBOOKS
-from dlperf_study.dataset.history import measurements_of
+from dlperf_study.dataset.history import study_measurements
 from tests.golden_study.texts import columns_text, drawing_text, notebook_text, rows_text
 
 STUDY = "golden_study"
@@ -33,7 +33,7 @@ def build(outputs: Path, patch: pytest.MonkeyPatch, name: str = STUDY, notebooks
     figures = record_drawings(patch)
     assert main(["collect", name]) == 0
     # While a report is built, no tables are made: those of earlier dates are there before.
-    measurements_of(name)
+    study_measurements(name)
     with patch.context() as building:
         building.setenv(REPORT_VARIABLE, str(folder))
         pages = {page: notebook_text(NOTEBOOKS / f"{page}.ipynb", name) for page in notebooks}

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.part_search import PARTS_VARIABLE
-from dlperf_study.dataset.ingestion.job_rates import rates_of
+from dlperf_study.dataset.ingestion.job_rates import usable_rates
 from dlperf_study.logs import formats
 from dlperf_study.logs.format import Line, Merge
 from dlperf_study.logs.log_reader import read_log
@@ -39,7 +39,7 @@ def sample(name):
 def job_rates(name, size=(4, 8, 1), samples_per_epoch=1000):
     logs, job = [read_log(TODAY / name)], JobSize(*size)
     extras = Extras(tokens_per_sample=TOKENS.get(name), samples_per_epoch=samples_per_epoch)
-    return rates_of(logs, job_series(logs, job), extras, int(job.batch_per_device * job.world_size))
+    return usable_rates(logs, job_series(logs, job), extras, int(job.batch_per_device * job.world_size))
 
 
 def test_formats_are_found_by_name_whichever_file_provides_them(tmp_path, monkeypatch, refused):
@@ -222,7 +222,7 @@ def test_of_means_of_epochs_all_complete_ones_but_the_first_count_by_their_steps
     assert window.reasons[0].endswith("1 epoch of these: 3200, 4000, 512")
     further = text.splitlines()[3].replace("Train: 1 ", "Train: 2 ").replace("4000.00/s", "2000.00/s")
     log = read_text(tmp_path, f"{text}{further}\n{text.splitlines()[4].replace('Train: 2 ', 'Train: 3 ')}\n")
-    rates = rates_of([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    rates = usable_rates([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
     assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]
     # 1250 steps at 4000, then 1250 at 2000, in samples/s.
     assert rates.steady.window.wall_rate == pytest.approx(2 / (1 / 4000 + 1 / 2000))
@@ -242,5 +242,5 @@ def test_ranks_that_all_print_the_rate_of_the_job_are_not_summed(tmp_path):
 def test_epochs_that_count_no_step_are_equally_long(tmp_path):
     text = re.sub(r"\[ *\d+/", "[   0/", (TODAY / "timm_constructed.log").read_text())
     log = read_text(tmp_path, text)
-    rates = rates_of([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    rates = usable_rates([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
     assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.scaling import (
     CurvePoint,
@@ -34,7 +34,7 @@ def measured(paths, *points, scaling="weak", runs=3):
 
 
 def of_curves(dataset):
-    throughputs = throughputs_of(dataset.runs, dataset.plan)
+    throughputs = counted_throughputs(dataset.runs, dataset.plan)
     return curve_diagnostics(dataset.configurations, throughputs, dataset.plan.scaling)
 
 

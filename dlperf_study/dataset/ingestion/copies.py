@@ -17,10 +17,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def copies_of_other_configurations(study: StudyMetadata, files: Mapping[str, LogFile]) -> dict[str, str]:
-    """Return, by the path of a log, of which log of another configuration it has the bytes.
-
-    ``files`` are by path. Only files of one size are compared. What can't be read is left to its reader.
-    """
+    """Return the original of each copied log, by path."""
     configurations: dict[str, int] = {}
     for index, metadata in enumerate(study.configurations):
         configurations |= dict.fromkeys(metadata.logs, index)
@@ -47,7 +44,7 @@ def _identical_files(files: Iterable[LogFile]) -> Iterator[list[str]]:
 
 
 def _digest(file: LogFile) -> bytes:
-    """Return a digest of the bytes of a file; nothing for one that is empty or can't be read."""
+    """Return a file's digest; empty if it is empty or unreadable."""
     digest, is_empty = hashlib.sha256(), True
     try:
         with file.source.open() as opened:
@@ -56,11 +53,13 @@ def _digest(file: LogFile) -> bytes:
                 is_empty = False
     except (OSError, EOFError, LogError):
         return b""
-    return b"" if is_empty else digest.digest()
+    if is_empty:
+        return b""
+    return digest.digest()
 
 
 class DuplicateLogs:
-    """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
+    """The logs read so far, so that a copy counts once.
 
     ``copies``: what logs have in common with a log of another configuration, by path; neither of the two counts.
     ``further_copies``: those that reading revealed, after the first of the two was counted.
@@ -72,7 +71,7 @@ class DuplicateLogs:
         self.further_copies: dict[str, str] = {}
 
     def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
-        """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
+        """Return a run, refused if its log is a copy."""
         for log in run.logs:
             if log in self._copies:
                 # Another copy in the same configuration is no better.

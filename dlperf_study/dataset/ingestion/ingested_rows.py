@@ -10,7 +10,7 @@ import pyarrow as pa
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windows_of
+from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, named_windows
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.logs.metadata import LogMetadata
@@ -27,14 +27,13 @@ WHOLE_JOB = -1
 _FEWEST_LINES = 3
 #: By how much leaving out lines may change a throughput without a warning.
 LEFT_OUT_TOLERANCE = 0.01
-#: The extras that are columns of the table of runs.
 _EXTRA_COLUMNS = ("device", "device_name", "link", "library", "library_version")
 
 
 def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, Any]:
-    """Return the columns of one run; one that can't be counted has no measurement."""
+    """Return the columns of one run; without measurements if refused."""
     configuration = entry.configuration
-    return {
+    row = {
         "identity": configuration.identity,
         "repetition": run.repetition,
         **entry.parameters,
@@ -46,62 +45,68 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
         **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
-        **(_rate_columns(metadata, run.rates, bool(run.refusal)) if run.rates else {}),
     }
+    if run.rates:
+        row |= _rate_columns(metadata, run.rates, bool(run.refusal))
+    return row
 
 
 def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict[str, Any]:
-    """Return the columns about the printed lines, and the measurements of a run that can be counted."""
+    """Return the columns about printed lines, and a counted run's measurements."""
     window = rates.steady.window
-    lines = {
+    columns: dict[str, Any] = {
         "printed_rate": rates.printed,
         "merge_rule": rates.rule,
         "printed_lines": rates.rate.size,
         "steady_lines": int(window.kept.sum()),
         "steady_window": "; ".join(window.reasons),
-        "behaviour": str(rates.steady.behaviour) if rates.steady.behaviour else None,
-        "rate_levels": listed_levels(rates) if len(rates.steady.levels) > 1 else None,
-        "fixed_window": f"{rates.fixed_steps[0]} to {rates.fixed_steps[1] - 1}" if rates.fixed_steps else None,
     }
+    if rates.steady.behaviour:
+        columns["behaviour"] = str(rates.steady.behaviour)
+    if len(rates.steady.levels) > 1:
+        columns["rate_levels"] = listed_levels(rates)
+    if rates.fixed_steps:
+        columns["fixed_window"] = f"{rates.fixed_steps[0]} to {rates.fixed_steps[1] - 1}"
     if is_refused:
-        return lines
+        return columns
     losses, steadiness = rates.loss[~np.isnan(rates.loss)], rates.steady.steadiness
-    settled_at_step = int(rates.step[np.argmax(window.kept)]) if steadiness.is_steady else None
-    tokens_per_second = window.wall_rate * rates.tokens
-    return {
-        **lines,
-        **({} if rates.counts_tokens else _sample_columns(metadata.global_batch, rates)),
-        "token_throughput": tokens_per_second,
-        "device_token_throughput": tokens_per_second / metadata.job_size.devices,
-        "step_variation": step_variation(1 / rates.rate[window.kept]),
-        **compute_values(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
-        "final_loss": float(losses[-1]) if losses.size else None,
-    }
+    settled_at_step = None
+    if steadiness.is_steady:
+        settled_at_step = int(rates.step[np.argmax(window.kept)])
+    if not rates.counts_tokens:
+        columns |= _sample_columns(metadata.global_batch, rates)
+    columns["token_throughput"] = window.wall_rate * rates.tokens
+    columns["device_token_throughput"] = columns["token_throughput"] / metadata.job_size.devices
+    columns["step_variation"] = step_variation(1 / rates.rate[window.kept])
+    columns |= compute_values(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size))
+    if losses.size:
+        columns["final_loss"] = float(losses[-1])
+    return columns
 
 
 def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
     """Return the columns of a run whose samples are counted."""
     window = rates.steady.window
-    return {
-        "throughput": window.wall_rate,
-        "mean_of_rates": window.mean_of_rates,
-        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.obstacle else None,
-        "wall_obstacle": (rates.wall.obstacle or None) if rates.wall else None,
-        "fixed_window_throughput": rates.fixed.wall_rate if rates.fixed else None,
-        "fixed_window_clock_throughput": rates.fixed_clock_rate,
-        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates if rates.fixed else None,
-        **dict.fromkeys(("step_seconds", "broken_down_step_seconds"), global_batch / window.wall_rate),
-    }
+    columns: dict[str, Any] = dict.fromkeys(
+        ("step_seconds", "broken_down_step_seconds"), global_batch / window.wall_rate
+    )
+    columns |= {"throughput": window.wall_rate, "mean_of_rates": window.mean_of_rates}
+    if rates.wall and rates.wall.obstacle:
+        columns["wall_obstacle"] = rates.wall.obstacle
+    elif rates.wall:
+        columns["wall_throughput"] = rates.wall.rate
+    columns["fixed_window_clock_throughput"] = rates.fixed_clock_rate
+    if rates.fixed:
+        columns["fixed_window_throughput"] = rates.fixed.wall_rate
+        columns["fixed_window_mean_of_rates"] = rates.fixed.mean_of_rates
+    return columns
 
 
 def step_rows(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> Iterator[pa.Table]:
-    """Yield the rates of a run that counts as rows of the table of steps, ROWS_AT_ONCE at a time, in order.
-
-    A row has the seconds of a step, unless only tokens are counted, and the window it is in.
-    """
+    """Yield a run's rates as rows of steps, ROWS_AT_ONCE each."""
     rates = run.rates
     assert rates
-    window_names, window_masks = zip(*windows_of(rates), strict=True)
+    window_names, window_masks = zip(*named_windows(rates), strict=True)
     for start in range(0, rates.rate.size, tables.ROWS_AT_ONCE):
         piece = slice(start, start + tables.ROWS_AT_ONCE)
         yield tables.step_rows(
@@ -127,7 +132,7 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
 
 
 def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
-    """Yield what may be wrong with rates; ``subjects``: those of which something has been said."""
+    """Yield doubts about rates; ``subjects`` have a diagnostic already."""
     reasons = "; ".join(rates.steady.window.reasons)
     if rates.steady.steadiness.answer is Answer.NOT_STEADY:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")

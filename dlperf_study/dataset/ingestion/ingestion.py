@@ -9,14 +9,12 @@ from typing import Any, Literal, cast
 from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import closest, counted, first_of, path_text, unknown_name
-from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
+from dlperf_study.dataset import serious_diagnostics, study_diagnostics, tables
+from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
 from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
 from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun, RunToRead, check_runs, read_runs
-from dlperf_study.dataset.serious_diagnostics import serious_diagnostics, with_problems
-from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.logs.log_files import LogFile
 from dlperf_study.logs.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
 from dlperf_study.metrics.columns import TableName
@@ -34,7 +32,7 @@ _NO_LOG = "none of the ingested logs is of it"
 
 @dataclass(frozen=True)
 class _IngestedTables:
-    """The tables of the runs read so far; their steps are written at once."""
+    """The tables of the runs read so far; steps are written."""
 
     steps: tables.GrowingTable
     runs: list[dict[str, Any]] = field(default_factory=list)
@@ -48,7 +46,7 @@ def ingest(
     paths: StudyPaths,
     report_bytes: Callable[[int], object],
 ) -> Plan:
-    """Read the logs of every configuration and write the dataset of a study; return its plan.
+    """Read all logs, write a study's dataset, return its plan.
 
     ``report_bytes`` is called with the bytes of the logs of each run that was read. A run that can't be counted becomes
     a row with the reason, and a diagnostic of severity error.
@@ -79,7 +77,7 @@ def ingest(
 
 
 def _misspelt_precisions(study: StudyMetadata) -> Iterator[Diagnostic]:
-    """Yield a warning for each precision that is nearly a known one; logs of others may have any."""
+    """Yield a warning for each precision that is nearly known."""
     for metadata in study.configurations:
         precision = str(metadata.parameters["precision"])
         if canonical_precision(precision) not in COMPUTED_IN and closest(precision, COMPUTED_IN):
@@ -88,7 +86,7 @@ def _misspelt_precisions(study: StudyMetadata) -> Iterator[Diagnostic]:
 
 
 def refuse_others(paths: StudyPaths, folder: Path) -> None:
-    """Raise MetadataError if the outputs are of a measured study, or were ingested from a different folder."""
+    """Raise MetadataError if the outputs are of another study."""
     ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else path_text(folder)
     if paths.configurations.exists() or not ingested_from:
         raise MetadataError(f"{paths.folder}: is a measured study of this name; give the ingested one a different name")
@@ -98,7 +96,7 @@ def refuse_others(paths: StudyPaths, folder: Path) -> None:
 
 
 def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
-    """Return the plan of identified logs: their configurations, and declared baselines without logs."""
+    """Return the plan of identified logs, with declared baselines."""
     entries = _plan_entries(study)
     return Plan(
         study=study.name,
@@ -115,7 +113,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
 
 
 def _plan_entries(study: StudyMetadata) -> tuple[Entry, ...]:
-    """Return an entry per configuration, in order, then those of baselines without logs."""
+    """Return an entry per configuration, then the baselines without logs."""
     configurations = {metadata.key: metadata.configuration(study.name) for metadata in study.configurations}
     entries: list[Entry] = []
     without_logs: dict[str, Entry] = {}
@@ -137,7 +135,7 @@ def _plan_entries(study: StudyMetadata) -> tuple[Entry, ...]:
 
 
 def _declared_baseline(metadata: LogMetadata, study: StudyMetadata) -> LogMetadata:
-    """Return the metadata of the declared baseline of a configuration, without its logs."""
+    """Return the metadata of a configuration's declared baseline."""
     values: dict[str, Scalar] = {**metadata.parameters, **study.baseline}
     if study.scaling == "strong" and "batch_per_device" not in study.baseline:
         devices = int(values["nodes"]) * int(values["devices_per_node"])
@@ -146,7 +144,7 @@ def _declared_baseline(metadata: LogMetadata, study: StudyMetadata) -> LogMetada
 
 
 def _runs_to_read(study: StudyMetadata, files: Sequence[LogFile]) -> list[RunToRead]:
-    """Return the runs of all configurations; raises MetadataError if logs that they name are missing."""
+    """Return the runs of all configurations; raises MetadataError without logs."""
     files_by_path = {file.relative_path: file for file in files}
     missing = [log for log in study.logs if log not in files_by_path]
     if missing:
@@ -166,7 +164,7 @@ def _read_all(
     paths: StudyPaths,
     report_bytes: Callable[[int], object],
 ) -> _IngestedTables:
-    """Read all configurations and write their steps; the runs of ``copies`` do not count.
+    """Read all configurations and write their steps, without ``copies``.
 
     A copy that was packed, or has other ends of lines, is known only when both logs are read, and the first one's
     steps are written by then: everything is read again, without either.
@@ -187,7 +185,7 @@ def _read_configurations(
     duplicates: DuplicateLogs,
     report_bytes: Callable[[int], object],
 ) -> None:
-    """Read one configuration after the other, because the runs of each are compared."""
+    """Read the configurations in turn; the runs of each are compared."""
     entries = iter(plan.entries)
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
         runs: list[PrintedRun] = []
@@ -206,21 +204,21 @@ def _read_configurations(
 def _write(
     plan: Plan, ingested: _IngestedTables, declared_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
 ) -> None:
-    """Write the tables except steps, and the plan last: without it there is no study."""
+    """Write the tables except steps, and the plan last."""
     runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
     configurations, configuration_diagnostics = configurations_table(plan, runs, declared_columns)
     rate, doubtful = rate_column(configurations, plan), list(doubtful_speedups(configurations, plan.scaling))
     identities = {each.identity for each in doubtful}
     diagnostics = [
         *ingested.diagnostics,
-        *study_diagnostics(plan, runs),
+        *study_diagnostics.study_diagnostics(plan, runs),
         *configuration_diagnostics,
         *doubtful,
-        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling, rate, identities),
+        *curve_diagnostics(configurations, counted_throughputs(runs, plan), plan.scaling, rate, identities),
     ]
     table = diagnostics_table(diagnostics)
-    serious = serious_diagnostics(configurations, runs, table)
+    serious = serious_diagnostics.serious_diagnostics(configurations, runs, table)
     tables.write(TableName.RUNS, runs, paths.dataset)
-    tables.write(TableName.CONFIGURATIONS, with_problems(configurations, serious), paths.dataset)
+    tables.write(TableName.CONFIGURATIONS, serious_diagnostics.with_problems(configurations, serious), paths.dataset)
     tables.write(TableName.DIAGNOSTICS, table, paths.dataset)
     plan.write(paths.plan_file)

@@ -22,7 +22,6 @@ from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
 from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
 from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
 
-#: Why one line of a running mean counts.
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
 _EPOCH_LINES = "a running mean of each epoch: its last line counts, of"
 #: An epoch is complete from this part of the longest on; where only the first is, a shorter one tells its rate better.
@@ -38,7 +37,7 @@ _ONE_LINE = Steadiness(Answer.INCONCLUSIVE, float("nan"), None)
 
 @dataclass(frozen=True)
 class Rates:
-    """The job's rate at each printed step, counted from the start; ``loss`` is NaN if none is printed.
+    """The job's rate at each printed step; ``loss`` may be NaN.
 
     ``unit``: of the rate, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known.
     ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
@@ -67,8 +66,8 @@ class Rates:
         return self.unit == _TOKENS
 
 
-def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
-    """Return the usable part of a series; raises LogError if it counts no samples or tokens, or has no rate above 0."""
+def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
+    """Return the usable part of a series; raises LogError without rates."""
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
@@ -84,8 +83,9 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     if unit == _SAMPLES:
         times = elements(series.time_seconds, usable)
         # If steps start over with each epoch, it is not known how many are between two of them.
-        starts_over = not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any()
-        epochs = elements(series.epoch, usable) if starts_over else None
+        epochs = None
+        if not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any():
+            epochs = elements(series.epoch, usable)
         samples_of_step = 1 if series.metric.name == SAMPLE_SECONDS.name else global_batch
         wall = wall_rate(step, times, steady, samples_of_step, epochs)
         if fixed_steps:
@@ -107,7 +107,7 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
 
 
 def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:
-    """Return which of the usable lines count: the steady ones, or of running means one; ``step`` is from the start."""
+    """Return which lines count: steady ones, or one running mean."""
     if not series.metric.cumulative:
         return steady_part(step, rate)
     if series.metric.restarts_each_epoch:
@@ -117,14 +117,14 @@ def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Flo
 
 
 def _steps_until_line(series: JobSeries, steps: Integers) -> Integers:
-    """Return the number of steps until each line; a mean of each epoch is on the last line of it."""
+    """Return the number of steps until each line."""
     if series.metric.restarts_each_epoch and (steps >= 0).all():
         return np.cumsum(steps)
     return cumulative_steps(steps)
 
 
 def mean_since_start(series: JobSeries, rates: Rates) -> str:
-    """Return what may be wrong with a rate that is a mean since the start; empty if it is no such mean.
+    """Return the problem of a rate averaged since the start; else empty.
 
     The mean over an epoch after the first is without the start-up. The rate of the later half of the lines is
     (n₂ − n₁) / (n₂ / r₂ − n₁ / r₁), of the means r at the steps n; if that is the mean, it is steady.
@@ -145,7 +145,7 @@ def mean_since_start(series: JobSeries, rates: Rates) -> str:
 
 
 def rate_problems(series: JobSeries, rates: Rates) -> Iterator[str]:
-    """Yield why the rates of a series, although there are some, do not count."""
+    """Yield why the rates of a series do not count."""
     unusable = int(np.count_nonzero(~_is_usable(series)))
     if exceeds_chance(unusable, series.rate.size):
         steps = counted(series.rate.size, "step")
@@ -160,8 +160,8 @@ def listed_levels(rates: Rates) -> str:
     return ", ".join(level.described(rates.unit) for level in rates.steady.levels)
 
 
-def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
-    """Yield the windows of a run by their names in the table of steps, and which lines are in each."""
+def named_windows(rates: Rates) -> Iterator[tuple[str, Mask]]:
+    """Yield the windows of a run by name, with their lines."""
     is_kept = rates.steady.window.kept
     is_startup = np.arange(is_kept.size) < rates.steady.startup
     yield "warmup", is_startup
@@ -174,7 +174,7 @@ def _is_usable(series: JobSeries) -> Mask:
 
 
 def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
-    """Return the factor that makes a printed rate one of samples, and the unit of the result: tokens/s if none does."""
+    """Return the factor to samples and the resulting unit."""
     if unit == _SAMPLES:
         return 1, _SAMPLES
     if extras.samples_per_epoch and unit == "epochs/s":
@@ -190,7 +190,7 @@ def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[floa
 
 
 def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
-    """Return a window of all complete epochs but the first, which has the start-up, given one line of each.
+    """Return a window of all complete epochs but the first.
 
     Where there is none, it is of the last one that is not much shorter than the first.
     """
@@ -206,15 +206,17 @@ def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
 
 
 def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> SteadyPart:
-    """Return a window of some lines, each a mean over those before it of as many steps as its weight."""
+    """Return a window of lines; each is a mean over its weight."""
     rates, steps = elements(rate, kept), np.maximum(1.0, elements(weights, kept))
     window = RateWindow(kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,))
-    steadiness = steadiness_of_usual(1 / rates) if rates.size > 1 else _ONE_LINE
+    steadiness = _ONE_LINE
+    if rates.size > 1:
+        steadiness = steadiness_of_usual(1 / rates)
     return SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
-    """Return the loss at each step of a series, the mean over ranks; NaN if none is printed."""
+    """Return the mean loss over ranks at each step, or NaN."""
     rows = merge_records([log.records for log in logs]).series("loss")
     if not len(rows):
         return constant(np.nan, series.rate.size)
@@ -231,6 +233,6 @@ def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
 
 
 def _step_keys(epoch: Integers, step: Integers, steps_per_epoch: int) -> Integers:
-    """Return one number per (epoch, step) pair, in the order of the pairs."""
+    """Return an ordered number per (epoch, step) pair."""
     keys: Integers = (epoch + 1) * steps_per_epoch + step + 1
     return keys

@@ -31,17 +31,13 @@ _IN_KEY = ("batch_per_device", "model", "nodes", "devices_per_node")
 NOT_IN_KEY = [name for name in FIELD_NAMES if name not in (*_IN_KEY, "study", "repeats")]
 #: Its extractors read one digit of a number of nodes.
 _MOST_NODES = 9
-#: From this difference on, its mean of rates gets a message.
 _NOTICED_DIFFERENCE = 0.01
 
 Results = dict[str, dict[str, dict[str, float | int | None]]]
 
 
 def write_like_dlperf(paths: StudyPaths) -> list[str]:
-    """Write one file of results per batch and kind of run; return messages: the files, and what is wrong in them.
-
-    Raises EvidenceError where DLPerf has an extractor for none of the logs.
-    """
+    """Write results files and return messages, or raise EvidenceError."""
     runs = runs_by_case(Dataset.load(paths))
     extracted = [format_.name for format_ in all_formats() if format_.dlperf_steps]
     is_extracted = runs["log_format"].isin(extracted)
@@ -50,23 +46,22 @@ def write_like_dlperf(paths: StudyPaths) -> list[str]:
         names = ", ".join(unextracted) or "logs of no known format"
         raise EvidenceError(f"--like-dlperf: {names}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}")
     runs = runs[is_extracted | runs["log_format"].isna()]
-    messages = [f"not in its results: {', '.join(unextracted)}: {NO_EXTRACTOR}"] if unextracted else []
+    messages = []
+    if unextracted:
+        messages = [f"not in its results: {', '.join(unextracted)}: {NO_EXTRACTOR}"]
     is_single_kind = runs["kind"].nunique() == 1
     shutil.rmtree(paths.like_dlperf, ignore_errors=True)
     for (batch, kind), group in runs.groupby(["batch_per_device", "kind"], sort=False):
         folder = paths.like_dlperf if is_single_kind else paths.like_dlperf / str(kind)
         file = folder / f"bz{batch}_result.json"
-        write_atomically(file, json.dumps(results_of(group), indent=4, sort_keys=True) + "\n")
+        write_atomically(file, json.dumps(dlperf_results(group), indent=4, sort_keys=True) + "\n")
         messages.append(f"as DLPerf would write it: {file}")
     messages += [f"DLPerf's rules would go wrong here: {defect}" for defect in defects(runs)]
     return messages
 
 
 def runs_by_case(dataset: Dataset) -> pd.DataFrame:
-    """Return every run with its ``case``, as in ``2n8g``, its ``kind``, and whether it is ``counted``.
-
-    Runs are of one kind if they have the same value of every parameter that is not in DLPerf's key.
-    """
+    """Return every run with its ``case``, ``kind`` and ``counted``."""
     runs = dataset.runs
     cases = runs["nodes"].astype(str) + "n" + runs["devices_per_node"].astype(str) + "g"
     kind_numbers = runs.groupby(NOT_IN_KEY, sort=False, dropna=False).ngroup() + 1
@@ -75,8 +70,8 @@ def runs_by_case(dataset: Dataset) -> pd.DataFrame:
     return runs.assign(case=cases, kind=kinds, counted=is_counted)
 
 
-def results_of(runs: pd.DataFrame) -> Results:
-    """Return the results of one batch and kind: model, case, and four numbers."""
+def dlperf_results(runs: pd.DataFrame) -> Results:
+    """Return the results of one batch and kind."""
     results: Results = {}
     for (model, case), group in runs[runs["counted"]].groupby(["model", "case"], sort=False):
         rates = [_rounded(rate) for rate in group[RATE]]
@@ -93,7 +88,7 @@ def results_of(runs: pd.DataFrame) -> Results:
 
 
 def _rounded(number: float) -> float:
-    """Return a number rounded like numpy's in its extractors: 352.715 becomes 352.72, 644.665 becomes 644.66.
+    """Return a number rounded like numpy's in its extractors.
 
     Both are medians of six printed runs of ResNet-50, each with two decimals, and appear so in its result.
     """
@@ -101,7 +96,7 @@ def _rounded(number: float) -> float:
 
 
 def defects(runs: pd.DataFrame) -> Iterator[str]:
-    """Yield where DLPerf's own extractors would have continued with a wrong number, or stopped."""
+    """Yield where DLPerf's own extractors would have failed."""
     for (batch, model), group in runs.groupby(KEY[:2], sort=False):
         if BASELINE_CASE not in set(group.loc[group["counted"], "case"]):
             yield f"{model}, batch {batch}: no run of {BASELINE_CASE}, so every speedup would be 1.0; here it is null"

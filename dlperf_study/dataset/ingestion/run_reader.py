@@ -14,7 +14,7 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
+from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, usable_rates
 from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
 from dlperf_study.logs.blocks import LogSource, no_text_reason
 from dlperf_study.logs.json_lines import is_tracker_file
@@ -33,7 +33,7 @@ _FEWEST_LINES = 3
 
 @dataclass(frozen=True)
 class RunToRead:
-    """One run to read. ``bytes``: the size of its logs, compressed if they are."""
+    """One run to read; ``bytes``: the stored size of its logs."""
 
     metadata: LogMetadata
     run: LogRun
@@ -43,7 +43,7 @@ class RunToRead:
 
 @dataclass(frozen=True)
 class PrintedRun:
-    """One run. ``refusal``: why it can't be counted, empty if it can; ``rates`` may be missing then.
+    """One run; ``refusal``: why it can't be counted, else empty.
 
     ``format``: that of its logs, empty if none could be read. ``fingerprints``: a digest of the numbers of each log
     that prints enough of them, with the name of the log.
@@ -59,17 +59,12 @@ class PrintedRun:
     fingerprints: Mapping[bytes, str] = field(default_factory=dict)
 
     def refused(self, reason: str) -> "PrintedRun":
-        """Return the run with one more reason why it can't be counted."""
+        """Return the run with one more reason for refusal."""
         return replace(self, refusal="; ".join(filter(None, [self.refusal, reason])))
 
 
 def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRun]]:
-    """Yield every run after it was read, in order.
-
-    Raises:
-        LogError: a process that reads ended early.
-
-    """
+    """Yield every run in order; raises LogError if a reader ends."""
     processes = processes_for(len(tasks))
     if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
         yield from zip(tasks, map(read_printed_run, tasks), strict=True)
@@ -81,13 +76,15 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 
 
 def read_printed_run(task: RunToRead) -> PrintedRun:
-    """Read the logs of a run; what is wrong with them is in the result."""
+    """Read the logs of a run; problems are in the result."""
     logs, unreadable = [], []
     for source in task.sources:
         try:
             logs.append(read_log(source, task.metadata.extras.format, task.run.part))
         except LogError as error:
-            reason = "" if is_tracker_file(source.name) else no_text_reason(source)
+            reason = ""
+            if not is_tracker_file(source.name):
+                reason = no_text_reason(source)
             unreadable.append(f"{source}: {reason}" if reason else str(error))
     if not logs:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
@@ -113,12 +110,12 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
 
 
 def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
-    """Return the rates of the job if its logs have any, the diagnostics about them, and why they can't be counted."""
+    """Return the job's rates, their diagnostics, and a reason for refusal."""
     diagnostics: tuple[Diagnostic, ...] = ()
     try:
         series = job_series(logs, task.metadata.job_size)
         diagnostics = series.diagnostics
-        rates = rates_of(logs, series, task.metadata.extras, task.metadata.global_batch)
+        rates = usable_rates(logs, series, task.metadata.extras, task.metadata.global_batch)
     except LogError as error:
         return None, diagnostics, [str(error)]
     if reason := mean_since_start(series, rates):
@@ -129,7 +126,7 @@ def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None
 def _check_logs(
     task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]
 ) -> tuple[list[str], list[Diagnostic]]:
-    """Return why a run can't be counted, whatever its rates are, and the diagnostics about its logs."""
+    """Return a reason for refusal, and the diagnostics about the logs."""
     refusals: list[str] = []
     diagnostics: list[Diagnostic] = []
     for log in logs:
@@ -146,7 +143,7 @@ def _check_logs(
 
 
 def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
-    """Return a digest of the numbers of each log as printed: merged into the job's, a copy elsewhere has others."""
+    """Return a digest of each log's printed numbers, before merging."""
     fingerprints = {}
     for log in logs:
         rows = log.series(log.rate_metric)
@@ -159,7 +156,7 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
 
 
 def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:
-    """Return the runs of one configuration, refused if they do not fit the others.
+    """Return one configuration's runs, refused if they do not fit.
 
     A run is refused if it ends before or after the requested steps. If these are not stated, it is refused if it ends
     before the last of the other runs that are not refused.
@@ -167,7 +164,9 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     last_steps = [_last_step(run.rates) for run in runs if run.rates and not run.refusal]
     expected = steps_planned or max(last_steps, default=0)
     why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
-    usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0] if runs else 0
+    usual_logs = 0
+    if runs:
+        usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0]
     formats = {run.format: run for run in runs if run.format}
     mixed_formats = ""
     if len(formats) > 1:
@@ -189,10 +188,14 @@ def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> Print
     if not run.rates or run.refusal:
         return run
     steps, last_step = run.rates.step, _last_step(run.rates)
-    usual_distance = float(np.median(np.diff(steps))) if steps.size > 1 else 1.0
+    usual_distance = 1.0
+    if steps.size > 1:
+        usual_distance = float(np.median(np.diff(steps)))
     if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
         return run
-    prefix = "truncated: " if last_step < expected else ""
+    prefix = ""
+    if last_step < expected:
+        prefix = "truncated: "
     return run.refused(f"{prefix}ends at step {last_step}, but {why_expected}")
 
 

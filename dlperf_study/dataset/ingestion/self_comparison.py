@@ -19,7 +19,6 @@ from dlperf_study.logs.rank_merge import job_series
 
 #: By which factor what a log states twice may differ, and from which on it is no log of one run.
 _NOTICED, _REFUSED = 1.1, 1.5
-#: The subject of a diagnostic about the rate by the clock.
 BY_CLOCK = "wall_throughput"
 #: Means of an epoch have its first steps, which other numbers may leave out.
 _OF_EPOCHS = "epoch_"
@@ -27,10 +26,7 @@ _OF_EPOCHS = "epoch_"
 
 @dataclass(frozen=True)
 class _Statement:
-    """A rate of the job, what says so, and the rate of all lines, with the start-up and the stalls in it.
-
-    ``subject``: that of a diagnostic about it.
-    """
+    """A job's rate, its origin, all-lines rate, and diagnostic subject."""
 
     rate: float
     origin: str
@@ -38,17 +34,14 @@ class _Statement:
     subject: str = "throughput"
 
     def factor_to(self, other: "_Statement") -> float:
-        """Return by which factor both differ that neither start-up nor stalls explain; 1 or less if these do."""
+        """Return the factor that neither start-up nor stalls explain."""
         lowest, other_lowest = min(self.rate, self.with_stalls), min(other.rate, other.with_stalls)
         highest, other_highest = max(self.rate, self.with_stalls), max(other.rate, other.with_stalls)
         return max(lowest / other_highest, other_lowest / highest)
 
 
 def self_contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[Diagnostic]:
-    """Yield which number of its logs most contradicts the rate: an error where nobody can tell which one is true.
-
-    What start-up and stalls explain is no contradiction.
-    """
+    """Yield the number that most contradicts the rate, unless explained."""
     used = _Statement(rates.steady.window.wall_rate, f"what is used, {rates.printed}", _of_all(rates.rate))
     second_rates = list(_by_other_numbers(logs, metadata, rates))
     # The rate between the times of ordinary lines, where it differs and steps are known to be updates.
@@ -68,7 +61,7 @@ def _of_all(rates: Floats) -> float:
 
 
 def _by_other_numbers(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[_Statement]:
-    """Yield the rates by all other numbers of which the format, or a second one of these logs, makes one."""
+    """Yield the rates by all other numbers of these logs."""
     first = logs[0].format
     # A worker of servers, or a trainer that doesn't wait for others, prints what it does itself.
     # What a mean has of the start-up is not known of another.
@@ -88,12 +81,14 @@ def _by_other_numbers(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: R
 
 
 def _statement(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates, name: str) -> Iterator[_Statement]:
-    """Yield the rate by one metric, or by the best of a second format; nothing if it has no rate of the job."""
+    """Yield the rate by one metric or second format, if any."""
     with suppress(LogError):
         series = job_series(logs, metadata.job_size, name)
         samples, unit = samples_per_unit(series.unit, metadata.extras, logs[0].source)
         usable = series.rate[np.isfinite(series.rate) & (series.rate > 0)] * samples
         if unit == rates.unit and usable.size and not series.metric.restarts_each_epoch:
-            rate = float(usable[-1]) if series.metric.cumulative else median(usable)
+            rate, with_stalls = median(usable), _of_all(usable)
+            if series.metric.cumulative:
+                rate = with_stalls = float(usable[-1])
             origin = f"{series.metric.printed} ({logs[0].format.title}, {series.metric.name})"
-            yield _Statement(rate, origin, rate if series.metric.cumulative else _of_all(usable))
+            yield _Statement(rate, origin, with_stalls)

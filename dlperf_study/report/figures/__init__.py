@@ -13,9 +13,9 @@ from dlperf_study.report import context
 from dlperf_study.report.figures import drawings, step_drawing
 from dlperf_study.report.figures.factor_figure import factors as factors
 from dlperf_study.report.figures.figure import Figure, alt_text
-from dlperf_study.report.figures.memory_figure import memory as memory
 from dlperf_study.report.figures.page_figures import drift as drift
 from dlperf_study.report.figures.page_figures import history as history
+from dlperf_study.report.figures.page_figures import memory as memory
 from dlperf_study.report.figures.prediction_figure import prediction as prediction
 from dlperf_study.report.figures.style import Width
 from dlperf_study.report.figures.waterfall_figure import waterfall as waterfall
@@ -30,17 +30,14 @@ _ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no sca
 _NO_EXCHANGE = "No exchange was measured for this model."
 _NOT_COMPARED = "No configuration of this model was measured that has a reference or is one."
 _NO_RANKS = "No configuration of this model has a measured computation of several ranks."
-#: By figure: how many configurations a page shows, and which.
 _LEFT_OUT = {
     "steps": (step_drawing.MOST_PANELS, "whose steps vary most"),
     "stragglers": (drawings.MOST_ROWS, "whose ranks differ most"),
 }
-#: By figure: which configurations it shows of many, as many of both ends.
 _ENDS = {
     "overview": "that are the fastest and the slowest",
     "communication": "that wait for the largest and the smallest share of a step",
 }
-#: By figure: the identities of the configurations that are drawn.
 _DRAWN: dict[str, Callable[[Dataset, list[Series]], Iterable[str]]] = {
     "overview": lambda dataset, lines: drawings.overview_rows(dataset, lines)["identity"],
     "scaling": drawings.scaling_identities,
@@ -49,12 +46,12 @@ _DRAWN: dict[str, Callable[[Dataset, list[Series]], Iterable[str]]] = {
     "steps": lambda dataset, lines: step_drawing.steps_rows(dataset, lines)["identity"],
     "stragglers": lambda dataset, lines: drawings.straggler_rows(dataset, lines)["identity"],
 }
-#: The figures that show computation times.
+_EXTREME_EFFICIENCIES = "whose last efficiencies are the largest and the smallest"
 _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the throughput of every measured configuration, with its runs and its interval."""
+    """Yield the throughput of every measured configuration, with runs and interval."""
     explanation = f"Dots: runs. Mark: their mean. Bar: its interval.{_open_dots(dataset)}"
     shared = _summary(dataset)
     title = COLUMNS[dataset.rate].words
@@ -62,52 +59,45 @@ def overview(dataset: Dataset) -> Iterator[Figure]:
 
 
 def _open_dots(dataset: Dataset) -> str:
-    """Return what open dots are; empty without any."""
-    has_open_dots = len(select_counted(dataset.runs)) < len(dataset.completed_runs)
-    return " Open dots: runs with background load, in no mean." if has_open_dots else ""
+    if len(select_counted(dataset.runs)) < len(dataset.completed_runs):
+        return " Open dots: runs with background load, in no mean."
+    return ""
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
-    """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
-    has_bounds = dataset.configurations["exchange_seconds"].notna().any()
-    explanations = (
-        "Dotted: ideal scaling from the declared baseline, whose throughput is given.",
-        "Dashed: the bound, a step as long as its computation or, if longer, its exchange." if has_bounds else "",
-        "Bars: intervals; an open marker has none.",
-    )
-    explanation, shared = " ".join(filter(None, explanations)), _summary(dataset, ratios=True)
+    """Yield throughput, speedup and efficiency against devices, with ideal lines."""
+    explanation = "Dotted: ideal scaling from the declared baseline, whose throughput is given."
+    if dataset.configurations["exchange_seconds"].notna().any():
+        explanation += " Dashed: the bound, a step as long as its computation or, if longer, its exchange."
+    explanation += " Bars: intervals; an open marker has none."
+    shared = _summary(dataset, ratios=True)
     return _per_model(dataset, "scaling", "scaling", explanation, shared, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
-    """Yield what a step consists of, next to the pure time of its exchange."""
+    """Yield the components of a step beside its pure communication time."""
+    explanation = "Bars: the step in its parts. Thin line: the pure communication, as long as if nothing hid it."
+    explanation = f"{explanation} {context.longer_than_alone(dataset)}".strip()
     is_whole = dataset.configurations["step_seconds"].notna() & dataset.configurations["exposed_seconds"].isna()
-    explanations = (
-        "Bars: the step in its parts. Thin line: the pure communication, as long as if nothing hid it.",
-        context.longer_than_alone(dataset),
-        "Steps whose parts were not measured are left out; the table says why." if is_whole.any() else "",
-    )
-    explanation, shared = " ".join(filter(None, explanations)), f"{context.MEANS} {context.merging(dataset)}".strip()
+    if is_whole.any():
+        explanation += " Steps whose parts were not measured are left out; the table says why."
+    shared = f"{context.MEANS} {context.merging(dataset)}".strip()
     draw = drawings.communication
     return _per_model(dataset, "communication", "one step", explanation, shared, draw, _NO_EXCHANGE)
 
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
-    """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
+    """Yield throughputs and steps of each reference and its compared configurations."""
     groups, rows = all_groups(dataset), dataset.configurations
-    leaves_groups_out = any(len(group.measured) and not drawings.has_reference(group) for group in groups)
-    has_whole_steps = (rows["step_seconds"].notna() & rows["broken_down_step_seconds"].isna()).any()
-    explanations = (
+    explanation = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
-        "step, its parts in the order of the legend, each a mean over runs." + _open_dots(dataset),
-        "Steps whose parts were not measured have no bar." if has_whole_steps else "",
-        "Groups whose reference was not measured are left out." if leaves_groups_out else "",
+        f"step, its parts in the order of the legend, each a mean over runs.{_open_dots(dataset)}"
     )
-    explanation, shared = " ".join(filter(None, explanations)), _summary(dataset)
-
-    def draw(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-        return drawings.comparison(dataset, drawings.groups_of(dataset, series), width)
-
+    if (rows["step_seconds"].notna() & rows["broken_down_step_seconds"].isna()).any():
+        explanation += " Steps whose parts were not measured have no bar."
+    if any(len(group.measured) and not drawings.has_reference(group) for group in groups):
+        explanation += " Groups whose reference was not measured are left out."
+    shared, draw = _summary(dataset), drawings.comparison
     return _per_model(dataset, "comparison", "side by side", explanation, shared, draw, _NOT_COMPARED)
 
 
@@ -136,44 +126,45 @@ def _summary(dataset: Dataset, ratios: bool = False) -> str:
 def _per_model(
     dataset: Dataset, name: str, title: str, explanation: str, shared: str, draw: Draw, empty: str
 ) -> Iterator[Figure]:
-    """Yield a figure per model; ``shared``: what its caption has in common with others, so that a page says it once."""
+    """Yield a figure per model; ``shared``: caption text common to several figures."""
     of_model, rows = defaultdict[str, list[Series]](list), dataset.configuration_rows
     for line in all_series(dataset):
         of_model[rows[line.identities[0]].model].append(line)
     for model, lines in of_model.items():
-        computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
         omission = _omission(dataset, name, lines, model)
-        of_page = " ".join(filter(None, (explanation, omission)))
-        parts = (explanation, shared, omission, computation_note, context.conditions(dataset, model))
-        file_name = f"{name}-{model}".replace("_", "-")
-        full_caption, heading = " ".join(filter(None, parts)), f"{model_name(rows[lines[0].identities[0]])}: {title}"
+        sentences = [explanation, shared, omission]
+        if name in _ON_COMPUTATION:
+            sentences.append(context.computation_note(dataset, model))
+        sentences.append(context.conditions(dataset, model))
+        caption, page_caption = " ".join(filter(None, sentences)), f"{explanation} {omission}".strip()
+        file_name, heading = f"{name}-{model}".replace("_", "-"), f"{model_name(rows[lines[0].identities[0]])}: {title}"
         alt = alt_text(dataset, name, heading, lines, set(_DRAWN[name](dataset, lines)))
-        yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
+        yield Figure(file_name, heading, caption, partial(draw, dataset, lines), empty, page_caption, alt)
 
 
 def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> str:
-    """Return the sentence on what of a model a figure leaves out; empty where it shows all."""
     measured = dataset.measured
     rows = measured[measured["model"] == model]
     if name == "scaling":
-        count = sum(bool(line.measured_identities) for line in series)
-        return _shown_of(
-            count, "lines", drawings.most_lines(dataset), "whose last efficiencies are the largest and the smallest"
-        )
+        count, criterion = sum(bool(line.measured_identities) for line in series), _EXTREME_EFFICIENCIES
+        return _shown_sentence(count, "lines", drawings.most_lines(dataset), criterion)
     if name == "comparison":
         groups = [group for group in all_groups(dataset, model) if drawings.has_reference(group)]
         count = sum(len(group.measured) for group in groups)
         shown = sum(len(group.measured) for group in drawings.most_different(dataset, groups))
-        return _shown_of(count, "configurations", shown, "that differ most from their references, with these,")
+        return _shown_sentence(count, "configurations", shown, "that differ most from their references, with these,")
     if name in _LEFT_OUT:
         most, criterion = _LEFT_OUT[name]
-        can_be_shown = rows["world_size"] > 1 if name == "stragglers" else rows["step_seconds"].notna()
-        return _shown_of(int(can_be_shown.sum()), "configurations", drawings.most_of_model(dataset, most), criterion)
+        is_shown = rows["world_size"] > 1 if name == "stragglers" else rows["step_seconds"].notna()
+        shown = drawings.most_of_model(dataset, most)
+        return _shown_sentence(int(is_shown.sum()), "configurations", shown, criterion)
     if name in _ENDS:
-        column = "exposed_seconds" if name == "communication" else dataset.rate
-        return _shown_of(int(rows[column].notna().sum()), "configurations", drawings.most_rows(dataset), _ENDS[name])
+        count = int(rows["exposed_seconds" if name == "communication" else dataset.rate].notna().sum())
+        return _shown_sentence(count, "configurations", drawings.most_rows(dataset), _ENDS[name])
     return ""
 
 
-def _shown_of(count: int, nouns: str, shown: int, criterion: str) -> str:
-    return f"Of {count} {nouns} the {shown} {criterion} are shown." if count > shown else ""
+def _shown_sentence(count: int, nouns: str, shown: int, criterion: str) -> str:
+    if count > shown:
+        return f"Of {count} {nouns} the {shown} {criterion} are shown."
+    return ""

@@ -12,21 +12,18 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.report.figures.style import COMPUTATION, EXPOSED, INK, INPUT, SOFT, Width, colour, wrapped
-from dlperf_study.report.formatting import Unit, unit_of
+from dlperf_study.report.formatting import Unit, fitting_unit
 
-#: Height of a row with its name on the left; and of a line of a name above a row, of a row below it, and of a margin.
 _ROW_INCHES, _LINE_INCHES, _BAR_ROW_INCHES, _MARGIN_INCHES = 0.21, 0.125, 0.22, 0.1
-#: How far above its row a name begins, and how far the heading of a group is below the middle of the row it has.
 _NAME_INCHES, _HEADING_INCHES = 0.08, 0.06
 _LETTERS_PER_INCH = 15.5
-#: What part of the width names on the left may take.
 _MOST_OF_WIDTH = 0.45
 _BAR_INCHES = 0.13
 
 
 @dataclass(frozen=True)
 class CategoryRows:
-    """Rows at y = 0, 1, …, the first on top; those at ``headings`` name a group and hold nothing."""
+    """Rows at y = 0, 1, …, top first; ``headings`` name groups."""
 
     labels: Sequence[str]
     width: Width
@@ -34,7 +31,7 @@ class CategoryRows:
 
     @property
     def are_below_names(self) -> bool:
-        """Whether names are above their rows: names on the left would take too much of the width."""
+        """Whether names are above their rows: left names are too wide."""
         longest = max(map(len, self.labels), default=0)
         return longest > _MOST_OF_WIDTH * self.width.inches * _LETTERS_PER_INCH
 
@@ -46,7 +43,7 @@ class CategoryRows:
 
     @property
     def bar_height(self) -> float:
-        """The height of a bar, where the distance of two rows is 1."""
+        """The height of a bar, relative to the row distance."""
         return _BAR_INCHES / self._row_inches
 
     @property
@@ -55,7 +52,9 @@ class CategoryRows:
 
     @property
     def _row_inches(self) -> float:
-        return _BAR_ROW_INCHES + self._name_inches if self.are_below_names else _ROW_INCHES
+        if self.are_below_names:
+            return _BAR_ROW_INCHES + self._name_inches
+        return _ROW_INCHES
 
     @property
     def _names(self) -> list[str]:
@@ -63,7 +62,7 @@ class CategoryRows:
         return [wrapped(label, letters) for label in self.labels]
 
     def draw(self, axes: Axes, *others: Axes) -> None:
-        """Name the rows of axes, which other panels have too; categories get no grid lines of their own."""
+        """Name the rows of axes; categories get no grid lines."""
         for panel in (axes, *others):
             panel.tick_params(axis="y", length=0)
             panel.grid(True, axis="x")
@@ -87,14 +86,17 @@ class CategoryRows:
         style: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "bottom", "bbox": box}
         for position, name in enumerate(self._names):
             is_heading = position in self.headings
-            offset = _HEADING_INCHES if is_heading else -_NAME_INCHES
+            offset = _HEADING_INCHES
+            if not is_heading:
+                offset = -_NAME_INCHES
             y = position + offset / self._row_inches
-            weight = "bold" if is_heading else "normal"
+            weight = "normal"
+            if is_heading:
+                weight = "bold"
             axes.text(0, y, name, fontweight=weight, **style).set_in_layout(False)
 
 
 QUICK = "quick: not for publication"
-#: The height of the x axis with its label and the title of a panel, and of the label of a quick study.
 AXIS_INCHES, QUICK_INCHES = 0.55, 0.25
 
 
@@ -108,7 +110,7 @@ def panels(
 
 
 def labelled_page(is_quick: bool, width: Width, height_inches: float) -> Drawing:
-    """Return a drawing without panels, with the label of a quick study if its numbers are of one."""
+    """Return a drawing without panels; a quick study is labelled."""
     drawing = Drawing(figsize=(width.inches, height_inches + QUICK_INCHES * is_quick), layout="constrained")
     if is_quick:
         drawing.suptitle(QUICK, x=0.995, ha="right", color=SOFT)
@@ -124,7 +126,7 @@ def category_panel(dataset: Dataset, width: Width, labels: Sequence[str]) -> tup
 
 
 def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw rates at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval.
+    """Draw runs, mean and interval at the ``y`` of each row.
 
     The dots of runs with background load that no mean includes are open.
     """
@@ -141,21 +143,18 @@ def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
     if not is_counted.all():
         axes.plot(runs.loc[~is_counted, rate], runs.loc[~is_counted, "y"], markerfacecolor="none", **dots)
     axes.set_xlim(left=0)
-    axes.set_xlabel(unit_of(rate, rows[rate]).axis)
+    axes.set_xlabel(fitting_unit(rate, rows[rate]).axis)
 
 
 def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``table`` about the configurations ``rows``, each with the ``y`` of its configuration."""
+    """Return the rows of ``table``, each with the ``y`` of its configuration."""
     heights = dict(zip(rows["identity"], rows["y"], strict=True))
     shown = table[table["identity"].isin(heights)]
     return shown.assign(y=shown["identity"].map(heights).astype(int))
 
 
 def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit, height: float) -> None:
-    """Draw each step at the ``y`` of its row: computation, waiting for its batch, exposed communication.
-
-    A bar is as long as its step, also where noise made the computation alone take longer than the step.
-    """
+    """Draw each step in parts; noise never makes a bar longer."""
     step = rows["broken_down_step_seconds"] / unit.size
     exposed = rows["exposed_seconds"].clip(lower=0) / unit.size
     waiting = rows["input_seconds"].fillna(0) / unit.size

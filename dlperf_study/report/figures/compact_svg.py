@@ -1,7 +1,4 @@
-"""Make the SVG that matplotlib writes smaller, and one that follows the colours of the page it is on.
-
-A page holds its figures, so this decides how large a page of many configurations is.
-"""
+"""Make the SVG that matplotlib writes smaller, and themed like its page."""
 
 import re
 from collections import Counter
@@ -15,7 +12,6 @@ _PATH = re.compile(r' d="[^"]*"')
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
 _LINE_BREAKS = re.compile(r"\s*\n\s*")
-#: The font that the drawing was laid out with.
 _FONT = f"'{FONTS[0]}'"
 #: What a picture on a page does not need: the declaration, the type and who made it.
 _HEAD = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
@@ -45,16 +41,13 @@ DARK = {
 
 
 def compact_svg(svg: str) -> str:
-    """Return the same drawing in fewer bytes, its text in fonts that are as wide as the one it was laid out with."""
+    """Return the drawing in fewer bytes, with fonts of equal width."""
     svg = _COMMENT.sub("", svg).replace(_FONT, ", ".join(FONTS))
     return _LINE_BREAKS.sub("\n", _PATH.sub(partial(_rounded, decimals=2), svg))
 
 
 def data_uri(svg: str) -> str:
-    """Return a drawing as an address in double quotes on a page: a third smaller than base64 makes it.
-
-    Where a reader prefers dark pages the drawing is dark too.
-    """
+    """Return a drawing as a data address; dark on dark pages."""
     drawing, theme = _themed(_HEAD.sub("", svg).replace("\n", " "))
     drawing = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
     drawing = _COORDINATE.sub(partial(_rounded, decimals=1), drawing)
@@ -63,7 +56,13 @@ def data_uri(svg: str) -> str:
     names = {name: f"n{index}" for index, name in enumerate(dict.fromkeys(_NAME.findall(drawing)))}
     drawing = _NAME_OR_USE.sub(lambda name: f"{name[1]}{names.get(name[2], name[2])}", drawing)
     drawing, classes = _replace_styles(drawing)
-    drawing = re.sub("> +<", "><", _remove_plain_groups(drawing))
+    is_kept, parts = [], []
+    for part in _GROUP.split(_EMPTY_GROUP.sub("", drawing)):
+        if part.startswith("<g"):
+            is_kept.append(part != "<g>")
+        if is_kept.pop() if part == "</g>" else part != "<g>":
+            parts.append(part)
+    drawing = re.sub("> +<", "><", "".join(parts))
     rules = f"{theme}{classes}text{{font-family:{', '.join(FONTS)}}}"
     drawing = re.sub(r"(<svg[^>]*>)", lambda start: f"{start[0]}<style>{rules}</style>", drawing, count=1)
     if "'" not in drawing:
@@ -72,26 +71,17 @@ def data_uri(svg: str) -> str:
 
 
 def _replace_styles(drawing: str) -> tuple[str, str]:
-    """Return a drawing with a class for each style that it has several times, and the rules of these classes."""
+    """Return a drawing with classes for repeated styles, and their rules."""
     counts = Counter(style[0] for style in _STYLE.finditer(drawing))
     classes = {style: f"s{index}" for index, (style, count) in enumerate(counts.items()) if count > 1}
     rules = [f".{name}{{{style[8:-1]}}}" for style, name in classes.items()]
 
     def classed(style: re.Match[str]) -> str:
-        return f' class="{classes[style[0]]}"' if style[0] in classes else style[0]
+        if style[0] in classes:
+            return f' class="{classes[style[0]]}"'
+        return style[0]
 
     return _STYLE.sub(classed, drawing), "".join(rules)
-
-
-def _remove_plain_groups(drawing: str) -> str:
-    """Return a drawing without the groups that say nothing."""
-    is_kept, parts = [], []
-    for part in _GROUP.split(_EMPTY_GROUP.sub("", drawing)):
-        if part.startswith("<g"):
-            is_kept.append(part != "<g>")
-        if is_kept.pop() if part == "</g>" else part != "<g>":
-            parts.append(part)
-    return "".join(parts)
 
 
 def _short_style(style: re.Match[str]) -> str:
@@ -99,12 +89,12 @@ def _short_style(style: re.Match[str]) -> str:
 
 
 def _short_path(path: re.Match[str]) -> str:
-    """Return coordinates that are as exact as a screen, without spaces next to commands: ``M1 2L3 4``."""
+    """Return screen-exact coordinates without spaces next to commands: ``M1 2L3 4``."""
     return ' d="' + _COMMAND.sub(r"\1", _rounded(path, decimals=1).removeprefix(' d="'))
 
 
 def _themed(drawing: str) -> tuple[str, str]:
-    """Return a drawing whose colours are variables, and their rules; a file for a paper keeps its colours."""
+    """Return a drawing whose colours are variables, and their rules."""
     light, dark = [], []
     for position, (colour, on_dark) in enumerate(DARK.items()):
         drawing = re.sub(f'{colour}(?=[;"])', f"var(--c{position})", drawing, flags=re.IGNORECASE)

@@ -14,20 +14,16 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.figures import charts, line_charts
-from dlperf_study.report.figures.charts import CategoryRows
-from dlperf_study.report.figures.line_charts import LineBlock, legend_below
 from dlperf_study.report.figures.style import EXCHANGE, PALETTE, SOFT, Width, colour
-from dlperf_study.report.formatting import unit_of
+from dlperf_study.report.formatting import fitting_unit
 from dlperf_study.report.series import Group, Series, all_groups, devices_label, joined, short_labels
 
-#: How many rows a page has, all models together.
 MOST_ROWS = 60
-#: Each model has at least so many, however many models there are.
 _LEAST_OF_MODEL = 3
 
 
 def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw a row per measured configuration, of many the fastest and the slowest: its runs, their mean and interval."""
+    """Draw each configuration's runs, mean and interval; of many, both extremes."""
     rows = overview_rows(dataset, series)
     if rows.empty:
         return None
@@ -37,15 +33,12 @@ def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | 
 
 
 def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw each step that has parts as computation and exposed communication, with the pure communication as a line.
-
-    Of many, those that wait for their gradients for the largest and the smallest share of a step.
-    """
+    """Draw steps in parts, with the pure communication as a line."""
     rows = communication_rows(dataset, series)
     has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
     if rows.empty or not has_parts:
         return None
-    unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
+    unit = fitting_unit("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)
     step, exposed, exchange = (
@@ -55,7 +48,7 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
     # What is exposed may be below 0 by chance, but no step ends before it begins.
     interval_ends = np.maximum(step - exposed + bounds, 0.0)
     exchange_start = step - np.maximum(exposed, 0.0)
-    style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}
+    style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": fitting_unit("exchange_seconds", []).label}
     axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
     interval: dict[str, Any] = {
         "color": SOFT,
@@ -65,18 +58,15 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
     }
     if not np.isnan(bounds).all():
         axes.hlines(rows["y"] + layout.bar_height / 3, *interval_ends, **interval)
-    legend_below(drawing, [axes], width)
+    line_charts.legend_below(drawing, [axes], width)
     return drawing
 
 
-def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing | None:
-    """Draw each group under its heading: throughputs with their runs on the left, what a step contains on the right.
-
-    Of many groups, those with the largest differences.
-    """
+def comparison(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
+    """Draw each group: throughputs with runs left, parts of steps right."""
     labels: list[str] = []
     headings, parts = [], []
-    for group in most_different(dataset, groups):
+    for group in most_different(dataset, model_groups(dataset, series)):
         headings.append(len(labels))
         first = len(labels) + 1
         parts.append(group.measured.assign(y=range(first, first + len(group.measured))))
@@ -84,24 +74,24 @@ def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing |
     if not parts:
         return None
     rows = pd.concat(parts)
-    layout = CategoryRows(labels, width, headings)
+    layout = charts.CategoryRows(labels, width, headings)
     height = charts.AXIS_INCHES + layout.inches
     drawing, (rates, times) = charts.panels(dataset, width, 1, 2, height, share_y=True)
     layout.draw(rates, times)
     charts.runs_and_means(dataset, rates, rows)
-    unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
+    unit = fitting_unit("broken_down_step_seconds", rows["broken_down_step_seconds"])
     charts.step_bars(times, rows, unit, layout.bar_height)
-    legend_below(drawing, [times], width)
+    line_charts.legend_below(drawing, [times], width)
     return drawing
 
 
 def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw the mean computation step of each rank / that of the slowest of its run; of many, the least balanced."""
+    """Draw each rank's mean computation step / the slowest rank's."""
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
     rows, of_run = straggler_rows(dataset, series), ["identity", "repetition"]
-    steps = dataset.steps_of(list(rows["identity"]))
+    steps = dataset.select_steps(list(rows["identity"]))
     is_shown = steps["window"].isin(("computation_before", "computation_after"))
     ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
     if ranks.empty:
@@ -121,7 +111,7 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
 
 
 def straggler_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
-    """Return the configurations of several ranks whose computation was measured; of many, the least balanced."""
+    """Return configurations of several ranks; of many, the least balanced."""
     rows = configuration_rows(dataset, series)
     rows = rows[(rows["world_size"] > 1) & rows["load_balance"].notna()]
     if len(rows) > (most := most_of_model(dataset, MOST_ROWS)):
@@ -130,13 +120,13 @@ def straggler_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 
 
 def most_of_model(dataset: Dataset, most: int) -> int:
-    """Return how many of the configurations of a model are drawn one by one, so that a page has ``most`` of them."""
+    """Return how many configurations of a model a page shows."""
     models = len(dataset.configurations["model"].unique())
     return max(_LEAST_OF_MODEL, most // models)
 
 
 def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
-    """Return the measured configurations with a ``y`` each, their labels, and the position of their series."""
+    """Return the measured configurations with ``y``, label and series position."""
     added: dict[str, list[Any]] = {"identity": [], "position": [], "series": [], "label": []}
     for line, label in zip(series, short_labels(series), strict=True):
         for row in map(dataset.configuration_rows.__getitem__, line.measured_identities):
@@ -162,12 +152,12 @@ def communication_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 
 
 def most_rows(dataset: Dataset) -> int:
-    """Return how many configurations of a model are drawn one by one: an even number, for as many of both ends."""
+    """Return the even number of configurations shown of a model."""
     return most_of_model(dataset, MOST_ROWS) // 2 * 2
 
 
 def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return the rows with the largest and the smallest values, as many of both; all where a page has room for them."""
+    """Return rows with the largest and smallest values, or all."""
     most = most_rows(dataset)
     if len(rows) > most:
         ends = values.sort_values(kind="stable").index
@@ -175,28 +165,24 @@ def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.Dat
     return rows.assign(y=range(len(rows)))
 
 
-def groups_of(dataset: Dataset, series: list[Series]) -> list[Group]:
+def model_groups(dataset: Dataset, series: list[Series]) -> list[Group]:
     """Return the groups of the model of some series."""
     return all_groups(dataset, str(dataset.configuration_rows[series[0].identities[0]].model))
 
 
 def has_reference(group: Group) -> bool:
-    """Return whether the reference of a group was measured: else another configuration would be drawn in its place."""
+    """Return whether the reference of a group was measured."""
     return not is_missing(getattr(group.reference, group.rate))
 
 
 def comparison_identities(dataset: Dataset, series: list[Series]) -> list[str]:
     """Return the identities of the rows of the figure of comparisons."""
-    drawn = most_different(dataset, groups_of(dataset, series))
+    drawn = most_different(dataset, model_groups(dataset, series))
     return [identity for group in drawn for identity in group.measured["identity"]]
 
 
 def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
-    """Return the groups whose reference was measured, in their order; of many those with the largest differences.
-
-    A page has room for MOST_ROWS configurations, all models together: of a group that has more, those that differ most
-    from their reference.
-    """
+    """Return groups with a measured reference, at most MOST_ROWS configurations."""
     room = most_rows(dataset)
     measured = [_most_different_members(group, room) for group in groups if has_reference(group)]
     by_difference = sorted(range(len(measured)), key=lambda position: -_differences(measured[position]).max())
@@ -209,7 +195,7 @@ def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
 
 
 def _most_different_members(group: Group, most: int) -> Group:
-    """Return a group with its reference and those of its members that differ most from it, ``most`` in all."""
+    """Return a group with its reference and most different members."""
     if len(group.measured) <= most:
         return group
     reference, *_ = group.rows.index
@@ -219,12 +205,12 @@ def _most_different_members(group: Group, most: int) -> Group:
 
 
 def _differences(group: Group) -> pd.Series:
-    """Return by how much each measured member is faster or slower than the reference, as logarithms; 0 if unknown."""
+    """Return each member's absolute log ratio to the reference; 0 if unknown."""
     return group.measured["relative_throughput"].map(math.log).abs().fillna(0.0)
 
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw the rate, speedup and efficiency against devices, one line per series."""
+    """Draw throughput, speedup and efficiency against devices, one line per series."""
     lines = _drawn_lines(dataset, series)
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
@@ -232,7 +218,7 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
     names = dict(zip((line.label for line in lines), short_labels(lines), strict=True))
     details = {line.label: line_charts.baseline_label(line) for line in lines}
     columns = (dataset.rate, "speedup", "efficiency")
-    blocks = [LineBlock(part, columns, names, details, width) for part in line_charts.parted(lines)]
+    blocks = [line_charts.LineBlock(part, columns, names, details, width) for part in line_charts.parted(lines)]
     drawing = charts.labelled_page(dataset.plan.quick, width, line_charts.blocks_inches(blocks))
     rows = line_charts.panels_of_blocks(drawing, blocks)
     for block, panels in zip(blocks, rows, strict=True):
@@ -243,26 +229,25 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
         for column, panel in zip(columns, panels, strict=True):
             line_charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
         block.name_lines(panels)
-    legend_below(drawing, drawing.axes, width, named=names)
+    line_charts.legend_below(drawing, drawing.axes, width, named=names)
     return drawing
 
 
-#: How many lines over the number of devices a page has, all models together.
 MOST_LINES = 36
 
 
 def most_lines(dataset: Dataset) -> int:
-    """Return how many lines of a model are drawn: an even number, for as many of both ends."""
+    """Return the even number of lines drawn of a model."""
     return most_of_model(dataset, MOST_LINES) // 2 * 2
 
 
 def scaling_identities(dataset: Dataset, series: list[Series]) -> list[str]:
-    """Return the identities of the configurations on the lines of the figure of scaling."""
+    """Return the identities of the configurations in the scaling figure."""
     return [identity for line in _drawn_lines(dataset, series) for identity in line.measured_identities]
 
 
 def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
-    """Return the measured lines; of many, those with the largest and the smallest last efficiencies, in their order."""
+    """Return the measured lines; of many, those with extreme last efficiencies."""
     lines = [line for line in series if line.measured_identities]
     half = most_lines(dataset) // 2
     if len(lines) <= 2 * half:
@@ -285,7 +270,6 @@ def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> N
 
 
 def _draw_ideal(axes: Sequence[Axes], lines: Sequence[Series], devices: Sequence[int]) -> None:
-    """Draw what perfect scaling gives: a rate per line from its baseline on, which may be a point of another line."""
     rates_panel, speedup, efficiency = axes
     all_baseline_devices = set()
     for line in lines:

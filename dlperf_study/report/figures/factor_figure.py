@@ -13,35 +13,26 @@ from matplotlib.lines import Line2D
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
-from dlperf_study.report import context, series
+from dlperf_study.report import context, formatting, series
 from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
-from dlperf_study.report.formatting import level_name, model_name
 from dlperf_study.report.tables.table_builders import measured_column
 
-#: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
 _PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
-#: How far apart the colours of one level are, in levels; and how many letters fit below a panel.
 _SPREAD, _LETTERS_OF_LEVELS = 0.5, 25
-#: By how much a letter makes an oblique name higher.
 _LETTER_HEIGHT_INCHES = 0.03
-#: The room above the highest mark, as a share of the axis.
 _HEADROOM = 0.04
-#: The columns that have an ideal, and the name by which lines are known that are no marks.
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
-#: The column of what the other factors of a row are, in words; how many of these are drawn, each with a colour and a
-#: label.
 SETTING, MOST_SETTINGS = "setting", 40
-#: So many levels of a factor have room below a figure.
 MOST_LEVELS = 60
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
 IDEAL = "Dotted: ideal."
 
 
 def factors(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the rate over each factor but devices and model, of settings that were measured at several levels.
+    """Yield the throughput over each factor except devices and model.
 
     A colour is a setting: the same levels of all other factors, and the same devices.
     """
@@ -66,7 +57,6 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 
 
 def _omission(levels: int, settings: int) -> str:
-    """Return the sentences on the levels and the settings that a figure has no room for; empty where it has."""
     spread = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread,"
     of_levels = f"{spread} with the settings that were measured at two of these or more."
     of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
@@ -74,10 +64,7 @@ def _omission(levels: int, settings: int) -> str:
 
 
 def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return the rows at as many levels, in order and evenly spread, as a figure has room for.
-
-    A setting that was measured at one of these only has nothing to compare, and is left out.
-    """
+    """Return rows at as many evenly spread levels as fit."""
     levels = series.ordered_levels(rows[factor])
     if len(levels) <= MOST_LEVELS:
         return rows
@@ -87,7 +74,6 @@ def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 
 def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return the rows of the settings whose levels differ most, where there are more than a figure can show."""
     if rows.empty or rows[SETTING].nunique() <= MOST_SETTINGS:
         return rows
     levels = rows.groupby(SETTING, observed=True)[rate]
@@ -97,7 +83,7 @@ def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class FactorChart:
-    """The column ``metric`` of ``rows`` over the levels of ``x``: a mark for each row, a bar for its interval.
+    """The column ``metric`` of ``rows`` over the levels of ``x``.
 
     ``hue``, ``col``: columns whose levels have a colour or a panel of their own; empty for none. Lines connect numbers
     of devices, and a dotted one is ideal; other levels have none, because nothing was measured between them.
@@ -111,12 +97,12 @@ class FactorChart:
     is_quick: bool = False
 
     def drawing(self, width: Width) -> Drawing:
-        """Return a drawing for a width; of more colours than a panel can name, each panel has a part."""
+        """Return a drawing; many colours are spread over several panels."""
         panels = list(_panels(self.rows, self.x, self.hue, self.col))
         columns = min(len(panels), _COLUMNS[width.name])
         lines = -(-len(panels) // columns)
         inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
-        names = [level_name(self.x, level) for level in _levels(self.rows, self.x)]
+        names = [formatting.level_name(self.x, level) for level in _levels(self.rows, self.x)]
         height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
         drawing = labelled_page(self.is_quick, width, height * lines)
         grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
@@ -124,23 +110,23 @@ class FactorChart:
             panel.draw(axes, self.metric)
         for axes in grid[len(panels) :]:
             axes.remove()
-        drawing.supxlabel(label_of(self.x), fontsize=7)
-        drawing.supylabel(label_of(self.metric), fontsize=7)
+        drawing.supxlabel(axis_label(self.x), fontsize=7)
+        drawing.supylabel(axis_label(self.metric), fontsize=7)
         _leave_headroom(grid[0])
         for axes, panel in zip(grid, panels, strict=False):
             draw_end_labels(axes, panel.end_labels(self.metric), inches, width)
         return drawing
 
     def draw_on(self, axes: Axes) -> None:
-        """Draw all colours on axes of somebody else, whose style they have; a legend names the colours."""
+        """Draw all colours on given axes; a legend names the colours."""
         colours = _levels(self.rows, self.hue)
-        marks = {position: _of(self.rows, self.hue, level) for position, level in enumerate(colours)}
+        marks = {position: _at_level(self.rows, self.hue, level) for position, level in enumerate(colours)}
         panel = _Panel(
             QUICK if self.is_quick else "", marks, _names(self.hue, colours), self.x, _levels(self.rows, self.x)
         )
         panel.draw(axes, self.metric)
-        axes.set_xlabel(label_of(self.x))
-        axes.set_ylabel(label_of(self.metric))
+        axes.set_xlabel(axis_label(self.x))
+        axes.set_ylabel(axis_label(self.metric))
         _leave_headroom(axes)
         handles = []
         for position, name in enumerate(panel.names):
@@ -150,27 +136,29 @@ class FactorChart:
 
 
 def _leave_headroom(axes: Axes) -> None:
-    """Let the vertical axis begin at 0 or below, and end above the highest mark."""
+    """Start the vertical axis at 0 or below; leave headroom."""
     lowest, highest = axes.get_ylim()
     # An open mark has no interval whose bar would keep it away from the edge.
     axes.set_ylim(min(0.0, lowest), highest + _HEADROOM * (highest - min(0.0, lowest)))
 
 
 def _panels(rows: pd.DataFrame, x: str, hue: str, col: str) -> "Iterator[_Panel]":
-    """Yield the panels: positions and colours are those of all, so that a colour has one meaning."""
+    """Yield the panels; positions and colours are the same in all."""
     colours, levels = _levels(rows, hue), _levels(rows, x)
     for panel in _levels(rows, col):
-        of_panel = _of(rows, col, panel)
-        shown = [level for level in colours if len(_of(of_panel, hue, level))]
+        of_panel = _at_level(rows, col, panel)
+        shown = [level for level in colours if len(_at_level(of_panel, hue, level))]
         for part in parted(shown):
-            marks = {colours.index(level): _of(of_panel, hue, level) for level in part}
-            title = _names(col, [panel])[0] if col else ""
+            marks = {colours.index(level): _at_level(of_panel, hue, level) for level in part}
+            title = ""
+            if col:
+                title = _names(col, [panel])[0]
             yield _Panel(title, marks, _names(hue, part), x, levels)
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """One panel: the rows of each colour, by the position of the colour, and what these are called."""
+    """One panel: the rows of each colour, and the colour names."""
 
     title: str
     marks: dict[int, pd.DataFrame]
@@ -179,7 +167,7 @@ class _Panel:
     levels: list[Any]
 
     def draw(self, axes: Axes, metric: str) -> None:
-        """Draw marks and bars; those at the same level are next to each other."""
+        """Draw marks and bars; marks at one level are side by side."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
             x_values = [self.levels.index(value) + shift for value in rows[self.x]]
@@ -190,7 +178,7 @@ class _Panel:
             _draw_marks(axes, rows, metric, x_values, position)
         if self.x == "world_size":
             self._draw_ideal(axes, metric)
-        names = [level_name(self.x, level) for level in self.levels]
+        names = [formatting.level_name(self.x, level) for level in self.levels]
         axes.set_xticks(range(len(names)), names)
         if _are_long(names):
             axes.tick_params(axis="x", rotation=30)
@@ -201,7 +189,6 @@ class _Panel:
         quantity_axes(axes)
 
     def _draw_ideal(self, axes: Axes, metric: str) -> None:
-        """Draw the ideal speedup or efficiency at each number of devices, where rows have both."""
         rows = pd.concat(self.marks.values())
         if metric not in (SPEEDUP, EFFICIENCY) or not {SPEEDUP, EFFICIENCY} <= set(rows):
             return
@@ -214,7 +201,7 @@ class _Panel:
         axes.plot(positions, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
 
     def end_labels(self, metric: str) -> list[EndLabel]:
-        """Return the name of each colour, as high as its mark at the last level that it has."""
+        """Return each colour's name, as high as its last mark."""
         labels = []
         for (position, rows), name in zip(self.marks.items(), self.names, strict=False):
             last = max(rows.index, key=lambda index: self.levels.index(rows.loc[index, self.x]))
@@ -223,19 +210,18 @@ class _Panel:
 
 
 def _names(factor: str, levels: Sequence[Any]) -> list[str]:
-    """Return what levels of a factor are called; of no factor nothing."""
     if factor in ("", SETTING):
-        return list(levels) if factor else []
+        if factor:
+            return list(levels)
+        return []
     return [series.level_label(factor, level) for level in levels]
 
 
 def _are_long(names: list[str]) -> bool:
-    """Return whether names of levels are too long to be level: oblique ones take height."""
     return sum(map(len, names)) > _LETTERS_OF_LEVELS
 
 
 def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[float], position: int) -> None:
-    """Draw the marks of one colour: open without an interval, else filled, with its bar."""
     positions = np.array(x_values)
     style: dict[str, Any] = {"color": colour(position), "marker": marker(position), "linestyle": "none"}
     has_interval = rows[f"{metric}_low"].notna().to_numpy()
@@ -244,14 +230,16 @@ def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[floa
     axes.vlines(positions, rows[f"{metric}_low"], rows[f"{metric}_high"], color=colour(position))
 
 
-def label_of(name: str) -> str:
+def axis_label(name: str) -> str:
     """Return the label of a column with its unit."""
     column = column_named(name)
-    return f"{column.label} ({column.unit})" if column.unit else column.label
+    if column.unit:
+        return f"{column.label} ({column.unit})"
+    return column.label
 
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
-    """Return the measured configurations whose setting has several levels of a factor, with that setting."""
+    """Return measured configurations whose setting has several levels of a factor."""
     rows, usual = dataset.measured, series.usual_levels(dataset.whole or dataset)
     other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
@@ -269,16 +257,20 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
     for row in rows.itertuples():
         cell = column.cell(row)
         level = series.level_label(factor, getattr(row, factor))
-        setting = series.joined(model_name(row), getattr(row, SETTING))
+        setting = series.joined(formatting.model_name(row), getattr(row, SETTING))
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
 def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
-    """Return the levels of a factor in order, settings in that of the plan; of no factor, one."""
+    """Return the levels of a factor in order; without a factor, one."""
     if factor == SETTING:
         return list(dict.fromkeys(rows[factor]))
-    return series.ordered_levels(rows[factor]) if factor else [None]
+    if factor:
+        return series.ordered_levels(rows[factor])
+    return [None]
 
 
-def _of(rows: pd.DataFrame, factor: str, level: Any) -> pd.DataFrame:
-    return rows[rows[factor] == level] if factor else rows
+def _at_level(rows: pd.DataFrame, factor: str, level: Any) -> pd.DataFrame:
+    if factor:
+        return rows[rows[factor] == level]
+    return rows

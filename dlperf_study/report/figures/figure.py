@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from html import escape
 from itertools import islice
 from os import PathLike
@@ -25,7 +24,6 @@ from dlperf_study.report.series import Series, devices_label, joined, short_labe
 from dlperf_study.report.tables.table import Cell, Table
 from dlperf_study.report.tables.table_builders import measured_column
 
-#: The columns that a figure of each name shows, and which figures begin with the rate.
 _COLUMNS = {
     "overview": (),
     "scaling": ("speedup", "efficiency"),
@@ -35,34 +33,40 @@ _COLUMNS = {
     "stragglers": ("load_balance",),
 }
 _OF_RATES = ("overview", "scaling", "comparison")
-#: So many configurations are read out.
 MOST_CONFIGURATIONS = 30
 
 
 def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str]) -> str:
-    """Return the title of a figure and, of the configurations ``drawn``, the numbers with their intervals."""
+    """Return a figure's title and the numbers of the drawn configurations."""
     total = len(drawn)
     configurations = list(islice(_configurations(dataset, name, lines, drawn), MOST_CONFIGURATIONS))
     if not configurations:
         return f"{title}."
-    more = f"; and {total - len(configurations)} more" if total > len(configurations) else ""
+    more = ""
+    if total > len(configurations):
+        more = f"; and {total - len(configurations)} more"
     return f"{title}. {'; '.join(configurations)}{more}."
 
 
 def alt_text_of_table(title: str, table: Table) -> str:
-    """Return the title of a figure and the rows of the table that has its numbers."""
+    """Return a figure's title and the rows of its table."""
     rows = []
     for row in table.rows[:MOST_CONFIGURATIONS]:
         cells = zip(table.headings, row, strict=True)
         values = [f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}" for heading, cell in cells]
         rows.append(", ".join(values))
-    more = f"; and {len(table.rows) - len(rows)} more" if len(table.rows) > len(rows) else ""
-    return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
+    more = ""
+    if len(table.rows) > len(rows):
+        more = f"; and {len(table.rows) - len(rows)} more"
+    if rows:
+        return f"{title}. {'; '.join(rows)}{more}."
+    return f"{title}."
 
 
 def _configurations(dataset: Dataset, name: str, lines: Sequence[Series], drawn: Collection[str]) -> Iterator[str]:
-    rate = (dataset.rate,) if name in _OF_RATES else ()
-    columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
+    columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
+    if name in _OF_RATES:
+        columns.insert(0, measured_column(dataset, dataset.rate))
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
         for row in map(dataset.configuration_rows.__getitem__, filter(drawn.__contains__, line.identities)):
             values = []
@@ -82,7 +86,6 @@ _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "dlperf_study"},
     "pdf": {"CreationDate": None, "Creator": "dlperf_study", "Producer": "matplotlib"},
 }
-#: Where a file of each kind has its caption.
 _DESCRIPTION = {"svg": "Description", "pdf": "Subject"}
 #: A page is read from further away than a printed column.
 _SCREEN_SCALE = 1.35
@@ -95,7 +98,7 @@ Draw = Callable[[Width], Drawing | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """A captioned figure, drawn for a page and for a column; without a drawing, ``empty`` says why there is none.
+    """A captioned figure for page and column; ``empty`` replaces a missing drawing.
 
     ``page_caption``: what a page shows of the caption, because it says the rest once; empty: all of it. The files keep
     the whole caption. ``alt``: the numbers of the figure, for who can't see it; empty: its title. ``is_saved``:
@@ -125,10 +128,12 @@ class Figure:
         return self.drawn(PAGE)
 
     def drawn(self, width: Width) -> Drawing | None:
-        """Return the drawing for a width, or None where there is nothing to draw."""
+        """Return the drawing for a width, or None."""
         if width not in self._drawings:
             with publication_style():
-                drawing = self.draw(width) if self.draw else None
+                drawing = None
+                if self.draw:
+                    drawing = self.draw(width)
                 if drawing is not None:
                     # Panels and texts are placed once: each file would take twice as long if it did so again.
                     engine = drawing.get_layout_engine()
@@ -139,7 +144,7 @@ class Figure:
         return self._drawings[width]
 
     def save(self, paths: StudyPaths) -> "Figure":
-        """Write the figure as SVG and PDF of each width into the study's figures; return it, to be shown."""
+        """Write SVG and PDF of each width; return the figure."""
         if self.drawing is not None:
             paths.figures.mkdir(parents=True, exist_ok=True)
             for width in WIDTHS:
@@ -150,24 +155,21 @@ class Figure:
         return replace(self, is_saved=True)
 
     def savefig(self, file: str | PathLike[str] | IO[bytes], **options: Any) -> None:
-        """Write the drawing for a page as matplotlib's method of this name does, into the format that a name ends with.
-
-        Raises EvidenceError where there is nothing to draw.
-        """
+        """Write the page drawing like matplotlib; raises EvidenceError without one."""
         if self.drawing is None:
             raise EvidenceError(f"{self.title}: {self.empty}")
         with publication_style():
             self.drawing.savefig(file, **options)
 
     def write_pdf(self, folder: Path, width: Width) -> str:
-        """Write the drawing, which there must be, as PDF into a folder; return the name of the file."""
+        """Write the drawing as PDF into a folder; return the file name."""
         file = folder / f"{self.name}{width.suffix}.pdf"
         with naming(file):
             _write(self._required(width), file, "pdf", self._described)
         return file.name
 
     def svg(self, width: Width = PAGE) -> bytes:
-        """Return the drawing, which there must be, as SVG: the same bytes for the same dataset."""
+        """Return the drawing as SVG: equal bytes for equal datasets."""
         if width not in self._svgs:
             buffer = io.BytesIO()
             _write(self._required(width), buffer, "svg", self._described)
@@ -184,7 +186,9 @@ class Figure:
         return drawing
 
     def __repr__(self) -> str:
-        return f"{self.title}. {self.empty}" if self.is_empty else self.alt or self.title
+        if self.is_empty:
+            return f"{self.title}. {self.empty}"
+        return self.alt or self.title
 
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
@@ -198,7 +202,7 @@ class Figure:
         return f'<figure id="{anchor}">{content}<figcaption>{caption}</figcaption></figure>'
 
     def _picture(self) -> str:
-        """Return both drawings, of which a reader sees the one that fits the window."""
+        """Return both drawings; the browser shows the fitting one."""
         # As images of their own: inline SVGs on one page would share their element ids.
         on_phone, on_desktop = (data_uri(self.svg(width).decode()) for width in (COLUMN, PAGE))
         pixels = round(PAGE.inches * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)

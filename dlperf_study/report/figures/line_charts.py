@@ -17,15 +17,13 @@ from matplotlib.transforms import ScaledTranslation
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, quantity_axes, wrapped
-from dlperf_study.report.formatting import format_bounded, unit_of
+from dlperf_study.report.formatting import fitting_unit, format_bounded
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.table_builders import intervals
 
 IDEAL, BOUND = "ideal", "bound"
 Item = TypeVar("Item")
-#: So many lines have their names next to a panel; more are drawn in several panels.
 MOST_LABELS = 6
-#: Letters on a line of a name, the height of such a line, and how far the mark and the name are from the panel.
 _LETTERS = {"page": 26, "column": 20}
 _LINE_INCHES, _MARK_POINTS, _NAME_POINTS = 0.125, 9, 15
 _LEGEND_LETTERS_PER_INCH, _LEGEND_LINE_INCHES = 15, 0.15
@@ -33,7 +31,7 @@ _LEGEND_LETTERS_PER_INCH, _LEGEND_LINE_INCHES = 15, 0.15
 
 @dataclass(frozen=True)
 class EndLabel:
-    """The name of the line or the marks of one colour that end at ``value``; NaN: that are not in the panel."""
+    """The name of a line that ends at ``value``; NaN: outside."""
 
     value: float
     position: int
@@ -41,7 +39,7 @@ class EndLabel:
 
 
 def parted(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Return items in as few parts of about the same length as panels can name."""
+    """Return items in as few equal parts as panels can name."""
     count = max(1, math.ceil(len(items) / MOST_LABELS))
     length = math.ceil(len(items) / count)
     return [items[start : start + length] for start in range(0, len(items), max(1, length))]
@@ -53,7 +51,7 @@ def labels_inches(texts: Iterable[str], width: Width) -> float:
 
 
 def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float, width: Width) -> None:
-    """Name lines on the right of a panel, each as high as it ends where that leaves room for the others.
+    """Name lines on the right of a panel, near their ends.
 
     Limits and scales of the axes must be set. A text has ``\\n`` between its parts.
     """
@@ -71,15 +69,12 @@ def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float,
     middles = _spread_apart([height for height, *_ in ordered], sizes, line_inches / 3)
     for middle, (_, position, name) in zip(middles, ordered, strict=True):
         style: dict[str, Any] = {"color": colour(position), "clip_on": False}
-        axes.scatter(1, middle, s=12, marker=marker(position), transform=_right_of(axes, _MARK_POINTS), **style)
-        axes.text(1, middle, name, va="center", transform=_right_of(axes, _NAME_POINTS), **style)
+        axes.scatter(1, middle, s=12, marker=marker(position), transform=_right_side(axes, _MARK_POINTS), **style)
+        axes.text(1, middle, name, va="center", transform=_right_side(axes, _NAME_POINTS), **style)
 
 
 def _spread_apart(heights: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """Return the middles of names from the top: as near to their heights as others and both ends of the panel allow.
-
-    More than fit into the panel go beyond its top.
-    """
+    """Return the middles of names; too many go beyond the top."""
     middles, top = [], max(1.0, sum(sizes) + gap * (len(sizes) - 1))
     for height, size in zip(heights, sizes, strict=True):
         middles.append(min(height, top - size / 2))
@@ -91,7 +86,7 @@ def _spread_apart(heights: Sequence[float], sizes: Sequence[float], gap: float) 
     return middles
 
 
-def _right_of(axes: Axes, points: float) -> Any:
+def _right_side(axes: Axes, points: float) -> Any:
     return axes.transAxes + ScaledTranslation(points / 72, 0, axes.figure.dpi_scale_trans)
 
 
@@ -100,10 +95,7 @@ def _wrapped(text: str, width: Width) -> str:
 
 
 def legend_below(drawing: Drawing, panels: Iterable[Axes], width: Width, named: Collection[str] = ()) -> None:
-    """Name what panels show below them, once each, but ``named``, which have their names elsewhere.
-
-    The drawing becomes higher by its legend.
-    """
+    """Name what panels show below them; the drawing becomes higher."""
     handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -120,13 +112,9 @@ def legend_below(drawing: Drawing, panels: Iterable[Axes], width: Width, named: 
         drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
-#: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
 WIDE_RANGE = 8
-#: How far intervals at the same number of devices are apart, and how far from the tick the outermost are at most.
 _SHIFT_POINTS, _MOST_SHIFT_POINTS = 3.5, 9
-#: The least height of a panel, and of the title and the ticks of a row of panels.
 _PANEL_INCHES, _ROW_INCHES = {"page": 1.55, "column": 1.15}, 0.5
-#: The upper limit of an axis that begins at 0 is at least so many times its largest value.
 _ROOM_ABOVE = 1.06
 #: Draws one line of one column into a panel, moved to the right by some points.
 DrawLine = Callable[[Axes, Series, str, float], None]
@@ -134,7 +122,7 @@ DrawLine = Callable[[Axes, Series, str, float], None]
 
 @dataclass(frozen=True)
 class LineBlock:
-    """A few lines with a panel for each column: next to each other on a page, below each other in a column of it.
+    """A few lines with a panel per column.
 
     ``names`` and ``details``: what each line is called, and what is said of it once, by its label.
     """
@@ -160,10 +148,10 @@ class LineBlock:
         for panel, column in zip(panels, self.columns, strict=True):
             for line, shift in zip(self.lines, shifts(len(self.lines)), strict=True):
                 draw_line(panel, line, column, shift)
-            panel.set_title(unit_of(column, []).axis)
+            panel.set_title(fitting_unit(column, []).axis)
 
     def name_lines(self, panels: Sequence[Axes]) -> None:
-        """Name the lines: on a page once, at its right; in a column at every panel. Limits and scales must be set."""
+        """Name the lines: once on a page, else at every panel."""
         if self.width is PAGE:
             self._name(panels[-1], self.columns[-1], self.panel_inches[0], has_details=True)
             return
@@ -181,7 +169,9 @@ class LineBlock:
     def _texts(self, has_details: bool) -> list[str]:
         names = []
         for line in self.lines:
-            parts = (self.names[line.label], self.details.get(line.label, "") if has_details else "")
+            parts = [self.names[line.label]]
+            if has_details:
+                parts.append(self.details.get(line.label, ""))
             names.append("\n".join(filter(None, parts)))
         return names
 
@@ -192,7 +182,7 @@ def blocks_inches(blocks: Iterable[LineBlock]) -> float:
 
 
 def panels_of_blocks(drawing: Drawing | SubFigure, blocks: Sequence[LineBlock]) -> list[list[Axes]]:
-    """Return the panels of each block; those of one column have the same y axis, so that blocks can be compared."""
+    """Return the panels of each block; panels of a column share y."""
     ratios = [inches + _ROW_INCHES for block in blocks for inches in block.panel_inches]
     columns = len(blocks) * len(blocks[0].columns) // len(ratios)
     grid = drawing.subplots(len(ratios), columns, squeeze=False, height_ratios=ratios)
@@ -201,12 +191,12 @@ def panels_of_blocks(drawing: Drawing | SubFigure, blocks: Sequence[LineBlock]) 
         for panel, first in zip(row, panels[0], strict=True):
             panel.sharey(first)
     for panel in grid[-1]:
-        panel.set_xlabel(unit_of("world_size", []).axis)
+        panel.set_xlabel(fitting_unit("world_size", []).axis)
     return panels
 
 
 def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", shift_points: float = 0) -> None:
-    """Draw one series against its devices, moved to the right; a point without an interval has an open marker.
+    """Draw a series against its devices; open markers have no interval.
 
     The bar of an interval is where the interval is: a published value may be outside that of its own runs.
     """
@@ -235,13 +225,13 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
 
 
 def shifts(count: int) -> list[float]:
-    """Return by how many points each of so many lines is moved, so that their intervals are next to each other."""
+    """Return each line's shift in points, so intervals are side by side."""
     step = min(_SHIFT_POINTS, 2 * _MOST_SHIFT_POINTS / max(1, count - 1))
     return [step * (position - (count - 1) / 2) for position in range(count)]
 
 
 def baseline_label(line: Series) -> str:
-    """Return the absolute throughput of the baseline of a line, as tables print it; of a published one, as printed."""
+    """Return the absolute throughput of the baseline of a line."""
     baseline = f"baseline_{line.rate}"
     columns = [baseline, f"{baseline}_low", f"{baseline}_high", "baseline_printed"]
     texts: dict[str, None] = {}
@@ -259,10 +249,9 @@ def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line
 
 
 def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
-    """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone.
+    """Draw the upper bound: a step takes max(computation, communication).
 
-    These were measured in some runs of a configuration, whose step may be another than that of all its runs.
-    Where an exchange was not measured there is no bound; a single device without a server has none to measure.
+    Without a measured exchange there is no bound; a single device without a server has none to measure.
     """
     is_alone = (rows["world_size"] == 1) & (rows["servers"] == 0)
     longer = np.maximum(rows["computation_seconds"], rows["exchange_seconds"])
@@ -275,7 +264,7 @@ def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) ->
 
 
 def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
-    """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
+    """Put a tick at each number of devices; wide ranges are logarithmic."""
     ticks = sorted(set(devices))
     is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
     quantity_axes(axes)

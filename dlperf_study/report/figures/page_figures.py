@@ -1,4 +1,4 @@
-"""The figures that single pages have: the drift of the machine, a study on several dates, ratios of the self-test."""
+"""The figures of single pages: drift, history, self-test and memory."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,25 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.core.arrays import Floats
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
 from dlperf_study.metrics.outcome import select_counted
-from dlperf_study.report import context
-from dlperf_study.report.figures import charts
-from dlperf_study.report.figures.charts import CategoryRows
-from dlperf_study.report.figures.figure import Figure, alt_text_of_table
-from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, legend_below, parted
-from dlperf_study.report.figures.style import COLUMN, INK, PAGE, PALETTE, SOFT, Width, colour, marker, quantity_axes
-from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.history_tables import dates
-from dlperf_study.report.tables.page_tables import rounds
-from dlperf_study.report.tables.selftest_tables import comparisons as comparisons_table
+from dlperf_study.metrics.process_resources import HELD_COLUMNS
+from dlperf_study.report import context, formatting, series
+from dlperf_study.report.figures import charts, figure, line_charts
+from dlperf_study.report.figures.style import (
+    COLUMN,
+    COMPUTATION,
+    INK,
+    PAGE,
+    PALETTE,
+    SOFT,
+    Width,
+    colour,
+    marker,
+    quantity_axes,
+)
+from dlperf_study.report.tables import history_tables, page_tables, selftest_tables
 from dlperf_study.selftest.result import Comparison, SelftestResult
 
 _DRIFT_CAPTION = (
@@ -40,24 +47,29 @@ _ROUNDS = (
 _INCOMPLETE_ROUNDS = "No two rounds have the same configurations, so no round has a line."
 _NO_ROUNDS = "These runs were not measured in rounds, so nothing takes a drift of the machine out of their ratios."
 _NO_ROUND = "in no round"
-#: How far apart the numbers of two rounds are at least.
 _NUMBER_INCHES = 0.2
 _NO_TIMES = "No two runs of one configuration have a time at which they began."
 
 
-def drift(dataset: Dataset) -> Iterator[Figure]:
-    """Yield how much faster or slower than its configuration each run was, by the time at which it began."""
+def drift(dataset: Dataset) -> Iterator[figure.Figure]:
+    """Yield each run's deviation from its configuration by start time."""
     counted = select_counted(dataset.runs)
     runs, effects = relative_rates(counted, dataset.rate), round_effects(counted, dataset.rate)
-    draw = partial(_draw_drift, dataset, runs, effects) if len(runs) else None
-    on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
+    draw = None
+    if len(runs):
+        draw = partial(_draw_drift, dataset, runs, effects)
+    on_rounds = _ROUNDS
+    if not effects:
+        on_rounds = _NO_ROUNDS
+        if runs["round"].notna().any():
+            on_rounds = _INCOMPLETE_ROUNDS
     about_marks = _DRIFT_CAPTION
     if len(counted) < len(dataset.completed_runs):
         about_marks += " Runs with background load are left out."
     caption = f"{about_marks} {on_rounds} {context.conditions(dataset)}"
     title, page_caption = "Drift of the machine", f"{about_marks} {_ROUND_MEANS if effects else ''}"
-    alt = alt_text_of_table(title, rounds(dataset))
-    yield Figure("drift", title, caption, draw, _NO_TIMES, page_caption, alt)
+    alt = figure.alt_text_of_table(title, page_tables.rounds(dataset))
+    yield figure.Figure("drift", title, caption, draw, _NO_TIMES, page_caption, alt)
 
 
 def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect], width: Width) -> Drawing:
@@ -78,7 +90,7 @@ def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect]
     no_round = runs["round"].isna()
     if no_round.any():
         axes.plot(minutes[no_round], percent[no_round], "x", color=INK, label=_NO_ROUND)
-        legend_below(drawing, [axes], width, named=[f"round {name}" for name in middles])
+        line_charts.legend_below(drawing, [axes], width, named=[f"round {name}" for name in middles])
     quantity_axes(axes)
     axes.set_xlabel("Began after (min)")
     axes.set_ylabel("Change of throughput (%)")
@@ -87,7 +99,6 @@ def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect]
 
 
 def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
-    """Number the rounds above the panel, each where its runs are, as far as the numbers leave each other room."""
     low, high = axes.get_xlim()
     distance = (high - low) * _NUMBER_INCHES / width.inches
     shown: dict[str, float] = {}
@@ -106,25 +117,25 @@ _HISTORY_CAPTION = (
     "Throughput of each measurement / the first one of the configuration; bars: 95 % CI over the runs of a "
     "measurement, without the variation between measurements."
 )
-#: The height of a panel at least, and how many are next to each other.
 _PANEL_INCHES, _COLUMNS = 1.7, {"page": 2, "column": 1}
 _NO_DATES = "No configuration was measured in two measurements."
 
 
-def history(measurements: Sequence[Measurement]) -> Figure:
-    """Return the throughput of the configurations that were measured on several dates, by date."""
+def history(measurements: Sequence[Measurement]) -> figure.Figure:
+    """Return the throughput of re-measured configurations, by measurement."""
     lines = _history_lines(measurements)
-    draw = partial(_draw_history, measurements, lines) if lines else None
+    draw = None
+    if lines:
+        draw = partial(_draw_history, measurements, lines)
     title = "All measurements"
-    alt = alt_text_of_table(title, dates(measurements)) if lines else ""
-    return Figure("history", title, _HISTORY_CAPTION, draw, _NO_DATES, alt=alt)
+    alt = ""
+    if lines:
+        alt = figure.alt_text_of_table(title, history_tables.dates(measurements))
+    return figure.Figure("history", title, _HISTORY_CAPTION, draw, _NO_DATES, alt=alt)
 
 
 def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
-    """Return [dates, 4] by the label of each configuration with several dates.
-
-    Position of the date, and mean rate with its bounds; bounds are NaN without an interval.
-    """
+    """Return [dates, 4] by configuration: position, mean rate, and bounds or NaN."""
     points: dict[str, list[tuple[float, ...]]] = {}
     for position, measurement in enumerate(measurements):
         rate = measurement.dataset.rate
@@ -132,15 +143,15 @@ def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
         columns = rows[["identity", rate, f"{rate}_low", f"{rate}_high"]]
         for identity, *rates in columns.itertuples(index=False):
             points.setdefault(identity, []).append((position, *rates))
-    labels = configuration_labels(measurements[-1].dataset)
+    labels = series.configuration_labels(measurements[-1].dataset)
     return {labels[name]: np.array(line) for name, line in points.items() if name in labels and len(line) > 1}
 
 
 def _draw_history(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], width: Width) -> Drawing:
-    parts = parted(list(enumerate(lines.items())))
+    parts = line_charts.parted(list(enumerate(lines.items())))
     inches = _PANEL_INCHES
     for part in parts:
-        inches = max(inches, labels_inches((label for _, (label, _) in part), width))
+        inches = max(inches, line_charts.labels_inches((label for _, (label, _) in part), width))
     columns = min(len(parts), _COLUMNS[width.name])
     rows = math.ceil(len(parts) / columns)
     drawing, panels = charts.panels(measurements[-1].dataset, width, rows, columns, rows * (inches + 0.4), share_y=True)
@@ -158,8 +169,8 @@ def _draw_history(measurements: Sequence[Measurement], lines: dict[str, np.ndarr
             axes.tick_params(axis="x", rotation=30)
         quantity_axes(axes)
     for axes, part in zip(panels, parts, strict=False):
-        labels = [EndLabel(line[-1, 1] / line[0, 1], position, label) for position, (label, line) in part]
-        draw_end_labels(axes, labels, inches, width)
+        labels = [line_charts.EndLabel(line[-1, 1] / line[0, 1], position, label) for position, (label, line) in part]
+        line_charts.draw_end_labels(axes, labels, inches, width)
     for axes in panels[len(parts) :]:
         axes.remove()
     return drawing
@@ -173,8 +184,8 @@ _RATIOS_CAPTION = (
 )
 
 
-def ratios(result: SelftestResult) -> Figure:
-    """Return a panel for each check with intervals: of the same program, and of injected slowdowns."""
+def ratios(result: SelftestResult) -> figure.Figure:
+    """Return a panel for each check with intervals."""
     drawn: dict[str, list[Comparison]] = {}
     for check in result.checks:
         for comparison in check.comparisons:
@@ -182,24 +193,23 @@ def ratios(result: SelftestResult) -> Figure:
                 drawn.setdefault(check.name, []).append(comparison)
     empty = "No check has a ratio with an interval."
     if not drawn:
-        return Figure("ratios", "Ratios and their truth", "", None, empty)
+        return figure.Figure("ratios", "Ratios and their truth", "", None, empty)
     title = "Ratios and their truth"
-    return Figure(
+    return figure.Figure(
         "ratios",
         title,
         _RATIOS_CAPTION,
         partial(_draw_ratios, drawn),
         empty,
-        alt=alt_text_of_table(title, comparisons_table(result)),
+        alt=figure.alt_text_of_table(title, selftest_tables.comparisons(result)),
     )
 
 
 def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
-    """Draw the panels of checks: next to each other on a page, below each other in a column of it."""
     ordered, rows = {}, []
     for name, comparisons in drawn.items():
         ordered[name] = sorted(comparisons, key=lambda comparison: -comparison.true)
-        rows.append(CategoryRows([comparison.label for comparison in ordered[name]], width))
+        rows.append(charts.CategoryRows([comparison.label for comparison in ordered[name]], width))
     heights = [_MARGIN_INCHES + row.inches for row in rows]
     if width is PAGE:
         drawing = Drawing(figsize=(width.inches, max(heights)), layout="constrained")
@@ -210,11 +220,93 @@ def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     for axes, (name, comparisons), row in zip(panels.flat, ordered.items(), rows, strict=True):
         row.draw(axes)
         for y, comparison in enumerate(comparisons):
-            bar_colour = RIGHT if comparison.holds_truth else WRONG
+            bar_colour = WRONG
+            if comparison.holds_truth:
+                bar_colour = RIGHT
             if comparison.interval:
                 axes.plot(comparison.interval, [y, y], color=bar_colour, linewidth=3, alpha=0.4)
             axes.plot(comparison.measured, y, marker="o", color=bar_colour)
             axes.plot(comparison.true, y, marker="|", markersize=9, markeredgewidth=1.3, color=INK)
         axes.set_title(name)
         axes.set_xlabel("Throughput / reference (×)")
+    return drawing
+
+
+MEMORY_TITLE = "What the memory of a rank holds"
+#: The kinds of peaks, the first that all configurations have is drawn; and what the rest of each is.
+_PEAKS = {
+    "peak_allocated_bytes": "activations and buffers",
+    "peak_process_bytes": "activations, buffers, and what a process needs without training, such as its libraries",
+}
+MOST_DRAWN = 30
+_REST = "Rest of the peak"
+_NO_PEAKS = "No configuration has both a peak and what its ranks hold."
+
+
+def memory(dataset: Dataset) -> Iterator[figure.Figure]:
+    """Yield the figure of what the ranks of configurations hold."""
+    rows = dataset.configurations.dropna(subset=list(HELD_COLUMNS))
+    peak = next((name for name in _PEAKS if len(rows) and rows[name].notna().all()), "")
+    if not peak:
+        yield figure.Figure("memory", MEMORY_TITLE, "", None, _NO_PEAKS)
+        return
+    drawn = rows.loc[rows[peak].astype(float).nlargest(MOST_DRAWN).index].sort_index()
+    label, searched = COLUMNS[peak].label, ""
+    if drawn["largest_micro_batch"].notna().any():
+        searched = " At its end: the largest micro-batch that fits; ≥: none larger was tried."
+    caption = (
+        "Each part is that of the rank with most of it, as held after an update; "
+        f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
+    )
+    omission = ""
+    if len(rows) > MOST_DRAWN:
+        omission = f" The {MOST_DRAWN} of {len(rows)} with the highest peaks are shown."
+    draw, alt = (
+        partial(_draw_memory, dataset, drawn, peak),
+        figure.alt_text_of_table(MEMORY_TITLE, page_tables.memory(dataset)),
+    )
+    on_page = f"{caption}{omission}{_without_bar(dataset, peak)}"
+    yield figure.Figure(
+        "memory", MEMORY_TITLE, f"{on_page} {context.conditions(dataset)}", draw, _NO_PEAKS, on_page, alt
+    )
+
+
+def _without_bar(dataset: Dataset, peak: str) -> str:
+    rows, labels = dataset.configurations.dropna(subset=peak), series.configuration_labels(dataset)
+    names = [labels[row.identity] for row in rows[rows[list(HELD_COLUMNS)].isna().any(axis=1)].itertuples()]
+    if not names:
+        return ""
+    more = ""
+    if len(names) > formatting.MOST_NAMED:
+        more = f" and {len(names) - formatting.MOST_NAMED} more"
+    named = f"{'; '.join(names[: formatting.MOST_NAMED])}{more}"
+    return f" Without a bar, as it is not known what their ranks hold (the table says why): {named}."
+
+
+def _draw_memory(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Drawing:
+    labels = series.configuration_labels(dataset)
+    drawing, axes, categories = charts.category_panel(dataset, width, [labels[name] for name in rows["identity"]])
+    unit = formatting.fitting_unit(peak, rows[peak])
+    end_of_parts = pd.Series(0.0, index=rows.index)
+    style: dict[str, Any] = {"y": range(len(rows)), "height": categories.bar_height}
+    for name, part_colour in zip(HELD_COLUMNS, PALETTE, strict=False):
+        part = rows[name].astype(float) / unit.size
+        axes.barh(width=part, left=end_of_parts, color=part_colour, label=COLUMNS[name].label, **style)
+        end_of_parts = end_of_parts + part
+    # Parts of several ranks may be more than one rank has at its peak.
+    rest = (rows[peak].astype(float) / unit.size - end_of_parts).clip(lower=0)
+    axes.barh(width=rest, left=end_of_parts, color=COMPUTATION, label=_REST, **style)
+    axes.spines["left"].set_color(INK)
+    for y, row in enumerate(rows.itertuples()):
+        if not pd.isna(row.largest_micro_batch):
+            end = getattr(row, peak) / unit.size
+            at_least = ""
+            if pd.isna(row.too_large_batch):
+                at_least = "≥ "
+            axes.annotate(
+                f"{at_least}{row.largest_micro_batch}", (end, y), (3, 0), textcoords="offset points", va="center"
+            )
+    axes.margins(x=0.1)
+    axes.set_xlabel(unit.axis)
+    line_charts.legend_below(drawing, [axes], width)
     return drawing

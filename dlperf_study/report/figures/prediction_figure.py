@@ -16,14 +16,12 @@ from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
 from dlperf_study.prediction.prediction import Prediction, select_predictions
 from dlperf_study.report import context
-from dlperf_study.report.figures import charts
-from dlperf_study.report.figures.figure import Figure, alt_text_of_table
+from dlperf_study.report.figures import charts, figure
 from dlperf_study.report.figures.line_charts import IDEAL, device_axes, legend_below
 from dlperf_study.report.figures.style import INK, PALETTE, SOFT, Width, wrapped
 from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.prediction_tables import prediction_table
 
-#: So many series are drawn, in so many columns.
 MOST_SERIES, _COLUMNS = 6, {"page": 3, "column": 2}
 _PANEL_INCHES, _LETTERS = 1.9, {"page": 32, "column": 24}
 _POINTS = "Throughput of one device against the number of devices. Points: measured, with 95 % intervals."
@@ -36,16 +34,20 @@ _NOTHING = "No series has a second size, so nothing can be predicted."
 _CASES = " Diamond: the largest size as the smaller ones predict it."
 
 
-def prediction(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the figure of what a study predicts; of many series the first ones are shown."""
+def prediction(dataset: Dataset) -> Iterator[figure.Figure]:
+    """Yield the figure of predictions; of many series, the first."""
     results = study_predictions(dataset)
     drawn = list(select_predictions(results))
-    draw = partial(_draw, dataset, drawn[:MOST_SERIES]) if drawn else None
+    draw = None
+    if drawn:
+        draw = partial(_draw, dataset, drawn[:MOST_SERIES])
     explanation = f"{_POINTS} {_LINE} {_IDEAL}{_CASES if own_cases(dataset) else ''}"
-    omission = f" The first {MOST_SERIES} of {len(drawn)} series are shown." if len(drawn) > MOST_SERIES else ""
+    omission = ""
+    if len(drawn) > MOST_SERIES:
+        omission = f" The first {MOST_SERIES} of {len(drawn)} series are shown."
     title, caption = "Predicted sizes", f"{explanation}{omission} {context.conditions(dataset)}"
-    alt = alt_text_of_table(title, prediction_table(results))
-    yield Figure("prediction", title, caption, draw, _NOTHING, f"{explanation}{omission}", alt)
+    alt = figure.alt_text_of_table(title, prediction_table(results))
+    yield figure.Figure("prediction", title, caption, draw, _NOTHING, f"{explanation}{omission}", alt)
 
 
 def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> Drawing:
@@ -67,7 +69,6 @@ def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> 
 
 
 def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
-    """Draw the measured sizes of a curve, the line through them, and the band of sizes with an interval."""
     curve, reference, tested = prediction.curve, prediction.reference, prediction.largest_tested
     last = max(tested, *(size.units for size in prediction.sizes))
     axes.axhline(reference.rate / reference.devices, color=SOFT, linestyle=(0, (1, 1.5)), linewidth=0.9, label=IDEAL)
@@ -80,7 +81,9 @@ def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
         if bounds:
             ends = (bounds.low / point.devices, bounds.high / point.devices)
             axes.vlines(point.devices, *ends, color=PALETTE[0], linewidth=1.4, alpha=0.6)
-        face = PALETTE[0] if bounds else "white"
+        face = "white"
+        if bounds:
+            face = PALETTE[0]
         axes.plot(point.devices, point.rate / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
 
 
@@ -92,7 +95,7 @@ def _draw_line(axes: Axes, curve: Curve, first: int, last: int, style: object, l
 
 
 def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
-    """Draw the intervals between the largest measured size and the largest one that has an interval."""
+    """Draw the intervals from the largest measured to the largest tested size."""
     if tested == curve.last.units:
         return
     # The band begins at what was measured.
@@ -111,7 +114,6 @@ def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
 
 
 def _draw_case(axes: Axes, dataset: Dataset, curve: Curve) -> None:
-    """Draw the largest size as the smaller ones predict it, where a series has three."""
     for case in own_cases(dataset):
         if (case.curve.identity, case.curve.unit) == (curve.identity, curve.unit):
             rate = predicted_rate(case.curve, case.target.units) / case.target.devices

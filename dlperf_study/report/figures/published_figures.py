@@ -3,6 +3,7 @@
 import textwrap
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,24 +15,17 @@ from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.scaling import differences_from_baseline
-from dlperf_study.report import context
-from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.figures import charts, line_charts
-from dlperf_study.report.figures.figure import Figure, alt_text_of_table
+from dlperf_study.report import context, formatting, series
+from dlperf_study.report.figures import charts, figure, line_charts, style
 from dlperf_study.report.figures.line_charts import LineBlock, legend_below
-from dlperf_study.report.figures.style import Width
-from dlperf_study.report.formatting import display_name, listed
-from dlperf_study.report.series import Series, joined, titled_published_labels
 from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
-#: Height of the title of one source and model with what is below it, and how many letters of a title are on a line.
 _TITLE_INCHES, _LETTERS_PER_INCH = 0.6, 14
 _CAPTION = (
     "Dotted: ideal scaling from one device. Each line is relative to the baseline at its name: compare shapes only. "
 )
 _DASHED = "Dashed: ours, on our machine; solid: published."
-#: Where ours was measured on one number of devices only.
 _MARKS = "Marks of ours, on our machine, have no line: each was measured on one number of devices."
 _INTERVALS = " Bars: intervals, of what is published from the printed runs."
 _NO_INTERVAL = " Open markers have no interval: one value is printed, or too few runs."
@@ -43,63 +37,64 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class _Part:
-    """What one source printed of one model, as lines, and the lines of ours that answer the same question."""
+    """One source's lines of one model, and the matching measured lines."""
 
     title: str
-    published: list[Series]
-    ours: list[Series]
+    published: list[series.Series]
+    ours: list[series.Series]
 
     @property
-    def lines(self) -> list[Series]:
+    def lines(self) -> list[series.Series]:
         return [*self.published, *self.ours]
 
-    def blocks(self, width: Width) -> list[LineBlock]:
-        """Return the lines in blocks, each of ours next to the published one that it answers."""
+    def blocks(self, width: style.Width) -> list[LineBlock]:
+        """Return the lines in blocks, measured next to published."""
         names = {line.label: line.label for line in self.lines}
         details = {line.label: line_charts.baseline_label(line) for line in self.lines}
         ordered = sorted(self.lines, key=lambda line: line.position % len(self.published))
         return [LineBlock(part, SCALING_RATIOS, names, details, width) for part in line_charts.parted(ordered)]
 
 
-def speedups(dataset: Dataset) -> Figure:
-    """Return speedup and efficiency against devices, for each source and model of which something is measured here."""
+def speedups(dataset: Dataset) -> figure.Figure:
+    """Return published and measured speedup and efficiency against devices."""
     published = read_published(dataset)
     parts = []
     for (source, model), points in published.points.groupby(["source", "model"], sort=False):
         lines = _published_lines(published, points)
-        title = f"{display_name(model)}: {published.sources[source].title}"
+        title = f"{formatting.display_name(model)}: {published.sources[source].title}"
         parts.append(_Part(title, lines, _our_lines(dataset, lines)))
     drawn, title = [part for part in parts if part.ours], "Published speedups, and ours"
     if not drawn:
-        return Figure("published-speedups", title, "", None, _EMPTY if published.sources else NO_SOURCES)
-    has_line = any(line.rows["world_size"].nunique() > 1 for part in drawn for line in part.ours)
-    about_lines = caption = f"{_CAPTION}{_DASHED if has_line else _MARKS}"
-    has_interval = pd.concat([line.rows["speedup_low"].notna() for part in drawn for line in part.lines])
+        return figure.Figure("published-speedups", title, "", None, _EMPTY if published.sources else context.NO_SOURCES)
+    ours = list(chain.from_iterable(part.ours for part in drawn))
+    about_lines = caption = _CAPTION + _MARKS
+    if any(line.rows["world_size"].nunique() > 1 for line in ours):
+        about_lines = caption = _CAPTION + _DASHED
+    all_lines = chain.from_iterable(part.lines for part in drawn)
+    has_interval = pd.concat([line.rows["speedup_low"].notna() for line in all_lines])
     if has_interval.any():
         caption += _INTERVALS
     if not has_interval.all():
         caption += _NO_INTERVAL
     if not_drawn := [part.title for part in parts if part.published and not part.ours]:
-        caption += f"{_NOT_DRAWN}{listed(not_drawn)}."
+        caption += f"{_NOT_DRAWN}{formatting.listed(not_drawn)}."
     caption += context.quick_label(dataset)
-    alt = alt_text_of_table(title, next_to_ours(dataset))
-    return Figure("published-speedups", title, caption, partial(_draw, dataset, drawn), "", about_lines, alt)
+    alt = figure.alt_text_of_table(title, next_to_ours(dataset))
+    return figure.Figure("published-speedups", title, caption, partial(_draw, dataset, drawn), "", about_lines, alt)
 
 
-def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:
-    """Return the published lines that have a speedup on more than one number of devices, in printed order."""
+def _published_lines(published: Published, points: pd.DataFrame) -> list[series.Series]:
     with_speedup = points.dropna(subset=["speedup"]).astype({"world_size": "int64"})
     is_line = with_speedup.groupby("series")["world_size"].transform("nunique") > 1
     points = with_speedup[is_line]
-    labelled = points.assign(label=titled_published_labels(published, points))
-    lines: list[Series] = []
+    labelled = points.assign(label=series.titled_published_labels(published, points))
+    lines: list[series.Series] = []
     for _, rows in labelled.groupby("series", sort=False):
-        lines.append(Series(rows["label"].iloc[0], len(lines), rows.sort_values("world_size", kind="stable")))
+        lines.append(series.Series(rows["label"].iloc[0], len(lines), rows.sort_values("world_size", kind="stable")))
     return lines
 
 
-def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
-    """Return a line of ours for each published line that measured configurations match, relative to their own curve."""
+def _our_lines(dataset: Dataset, published: list[series.Series]) -> list[series.Series]:
     configurations = dataset.configurations
     unlike = differences_from_baseline(configurations, dataset.plan.scaling)
     is_on_curve = ~configurations["identity"].isin([identity for identity, names in unlike.items() if names])
@@ -112,11 +107,11 @@ def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
         if len(rows):
             position = len(published) + line.position
             by_devices = rows.sort_values("world_size", kind="stable")
-            lines.append(Series(joined(OURS, line.label), position, by_devices))
+            lines.append(series.Series(series.joined(OURS, line.label), position, by_devices))
     return lines
 
 
-def _draw(dataset: Dataset, parts: list[_Part], width: Width) -> Drawing:
+def _draw(dataset: Dataset, parts: list[_Part], width: style.Width) -> Drawing:
     blocks = [part.blocks(width) for part in parts]
     heights = [line_charts.blocks_inches(of_part) + _TITLE_INCHES for of_part in blocks]
     drawing = charts.labelled_page(dataset.plan.quick, width, sum(heights))
@@ -134,7 +129,7 @@ def _draw_part(subfigure: SubFigure, part: _Part, blocks: list[LineBlock]) -> No
     devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
     ours = [line.label for line in part.ours]
 
-    def draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:
+    def draw_line(panel: Axes, line: series.Series, column: str, shift_points: float) -> None:
         line_charts.interval_line(panel, line, column, "--" if line.label in ours else "-", shift_points)
 
     rows = line_charts.panels_of_blocks(subfigure, blocks)

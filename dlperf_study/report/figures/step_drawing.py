@@ -12,33 +12,27 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.report.figures import charts
-from dlperf_study.report.figures.drawings import configuration_rows, most_of_model
-from dlperf_study.report.figures.style import FAINT, Width, colour, quantity_axes, wrapped
+from dlperf_study.report.figures import charts, drawings, style
 from dlperf_study.report.series import Series, devices_label
 
-#: How many panels are next to each other, and how many letters of a label fit above one.
 _COLUMNS, _LETTERS = {"page": 3, "column": 2}, {"page": 36, "column": 24}
 _LINE_INCHES, _PANEL_INCHES = 0.125, 1.05
-#: The windows of measured runs and of ingested logs that are drawn step by step.
 STEP_WINDOWS = ("warmup", "training", "left_out")
-#: How many panels a page has, all models together, and of how many pieces a panel can show the extremes.
 MOST_PANELS, STEP_PIECES = 24, 60
 _PIECES = {"page": STEP_PIECES, "column": STEP_PIECES // 2}
-#: How many parts the ticks of such a panel divide its steps into at most.
 STEP_TICKS = 4
 #: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
 _WIDE = 4
 
 
-def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw every step of each run relative to its median: a panel per configuration, of many those that vary most."""
+def steps(dataset: Dataset, series: list[Series], width: style.Width) -> Drawing | None:
+    """Draw every step of each run relative to its median."""
     rows = steps_rows(dataset, series)
     if rows.empty:
         return None
     titles = []
     for row in rows.itertuples():
-        titles.append("\n".join(filter(None, (wrapped(row.series, _LETTERS[width.name]), devices_label(row)))))
+        titles.append("\n".join(filter(None, (style.wrapped(row.series, _LETTERS[width.name]), devices_label(row)))))
     columns = _COLUMNS[width.name]
     panel_rows = math.ceil(len(rows) / columns)
     height = 0.4 + panel_rows * (_PANEL_INCHES + _LINE_INCHES * max(title.count("\n") + 1 for title in titles))
@@ -57,9 +51,9 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
 
 
 def steps_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
-    """Return the rows of the panels of steps; of many, those of which a run has the most varying steps."""
-    rows = configuration_rows(dataset, series).dropna(subset="step_seconds")
-    most = most_of_model(dataset, MOST_PANELS)
+    """Return the rows of the panels; of many, the most varying."""
+    rows = drawings.configuration_rows(dataset, series).dropna(subset="step_seconds")
+    most = drawings.most_of_model(dataset, MOST_PANELS)
     if len(rows) <= most:
         return rows
     variations = dataset.completed_runs.groupby("identity")["step_variation"].max()
@@ -68,16 +62,15 @@ def steps_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 
 
 def _draw_steps(panel: Axes, runs: list[pd.Series], pieces: int) -> None:
-    """Draw the runs of one configuration, and the warm-up grey."""
     first_step = min((run.index.min() for run in runs), default=0)
     if first_step < 0:
-        panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
+        panel.axvspan(first_step - 0.5, -0.5, color=style.FAINT, linewidth=0)
     for position, run in enumerate(_thinned(run, pieces) for run in runs):
-        panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=colour(position))
+        panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=style.colour(position))
 
 
 def _thinned(run: pd.Series, count: int) -> pd.Series:
-    """Return the shortest and the longest step of each piece of a long run: a panel has no room for more."""
+    """Return the shortest and the longest step of each piece."""
     if len(run) <= 2 * count:
         return run
     pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * count // len(run))
@@ -87,8 +80,7 @@ def _thinned(run: pd.Series, count: int) -> pd.Series:
 # Both widths show the same runs.
 @kept_with_dataset
 def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[pd.Series]]:
-    """Return the relative steps of each run of each of the configurations."""
-    all_steps = dataset.steps_of(identities)
+    all_steps = dataset.select_steps(identities)
     is_shown = all_steps["window"].isin(STEP_WINDOWS)
     steps_by_identity = dict(list(all_steps[is_shown].groupby("identity", observed=True)))
     warmups = dataset.configurations.set_index("identity")["warmup_steps"]
@@ -96,7 +88,7 @@ def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[p
 
 
 def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Series]:
-    """Yield, per run, step times over the median of those that count, numbered from minus the warm-up."""
+    """Yield, per run, step times over the median measured step."""
     for _, run in steps.groupby("repetition"):
         counts = run["window"] == "training"
         if is_missing(warmup_steps):
@@ -110,7 +102,7 @@ def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Serie
 
 
 def _relative_axes(axes: Axes) -> None:
-    quantity_axes(axes)
+    style.quantity_axes(axes)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     ticks = [0.25, 0.5, 1, 2, 4, 8, 16] if high > _WIDE * low else _ticks_with_one(low, high)
@@ -122,7 +114,7 @@ def _relative_axes(axes: Axes) -> None:
 
 
 def _ticks_with_one(low: float, high: float) -> list[float]:
-    """Return round ticks between two limits, and 1: what all values are relative to."""
+    """Return round ticks between two limits, including 1."""
     ticks = MaxNLocator(5).tick_values(low, high)
     distance = ticks[1] - ticks[0]
     return sorted([1.0, *(float(tick) for tick in ticks if abs(tick - 1) > distance / 2)])

@@ -13,7 +13,7 @@ from dlperf_study.report.series import SEPARATOR
 
 @dataclass(frozen=True)
 class Width:
-    """For which width a drawing is laid out; ``suffix`` ends the names of its files. Letters are as large in each."""
+    """A width of drawings; ``suffix`` ends the names of its files."""
 
     name: str
     inches: float
@@ -77,18 +77,18 @@ _RC = {
 
 @contextmanager
 def publication_style() -> Iterator[None]:
-    """Draw figures in this style, and leave the reader's own settings as they were."""
+    """Draw figures in this style; restore the reader's settings."""
     with mpl.rc_context(_RC):
         yield
 
 
 def colour(position: int) -> str:
-    """Return the colour of the n-th series; after the last one it begins again, with another marker."""
+    """Return the colour of the n-th series; colours repeat."""
     return PALETTE[position % len(PALETTE)]
 
 
 def marker(position: int) -> str:
-    """Return the marker of the n-th series; colour and marker repeat together only after 49 series."""
+    """Return the marker of the n-th series; pairs repeat after 49."""
     return MARKERS[(position + position // len(PALETTE)) % len(MARKERS)]
 
 
@@ -98,11 +98,13 @@ def quantity_axes(axes: Axes) -> None:
 
 
 def wrapped(label: str, letters: int) -> str:
-    """Return a label on lines of at most so many letters, broken between its parts where they fit on a line."""
+    """Return a label on lines of at most so many letters."""
     parts = label.split(SEPARATOR)
     lines: list[str] = []
     for position, part in enumerate(parts, 1):
-        tie = SEPARATOR.rstrip() if position < len(parts) else ""
+        tie = ""
+        if position < len(parts):
+            tie = SEPARATOR.rstrip()
         if lines and len(lines[-1]) + 1 + len(part + tie) <= letters:
             lines[-1] += f" {part}{tie}"
         else:

@@ -2,7 +2,6 @@
 
 from dlperf_study.report.tables.about_tables import about, environments
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
-from dlperf_study.report.tables.further_measurements import further_measurements
 from dlperf_study.report.tables.page_tables import (
     collectives,
     communication,
@@ -19,7 +18,7 @@ from dlperf_study.report.tables.page_tables import (
     step_times,
     telemetry,
 )
-from dlperf_study.report.tables.prediction_tables import back_test, not_predicted, predictions
+from dlperf_study.report.tables.prediction_tables import back_test, further_measurements, not_predicted, predictions
 from dlperf_study.report.tables.rule_table import rules
 from dlperf_study.report.tables.study_tables import (
     comparison,

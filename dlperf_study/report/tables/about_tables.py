@@ -20,7 +20,6 @@ from dlperf_study.study.study import PROGRAM_MEASUREMENT
 _OF_THE_PLAN = (*parameters_in_scope(Scope.PLAN), "timeout_seconds")
 #: What a user's program has not, or under a name of its own.
 _NOT_OF_PROGRAMS = ("framework", "strategy", "model", *parameters_in_scope(Scope.MEASUREMENT))
-#: How each configuration was measured.
 _MEASUREMENT = tuple(name for name in parameters_in_scope(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
@@ -48,10 +47,7 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
-    facts = {
-        "Questions": formatting.listed(plan.questions) or "none",
-        "Scaling": SCALING[plan.scaling],
-    }
+    facts = {"Questions": formatting.listed(plan.questions) or "none", "Scaling": SCALING[plan.scaling]}
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     measurement = _MEASUREMENT
@@ -74,9 +70,11 @@ def about(dataset: Dataset) -> Table:
 
 
 def _levels_text(name: str, values: pd.Series) -> str:
-    """Return the levels of a parameter with their unit, unless the label has it; a batch per device of 0 is none."""
+    """Return a parameter's levels with their unit, unless the label has it."""
     if name == "batch_per_device" and (values == 0).any():
-        shared = f"{_levels_text(name, values[values > 0])}; " if (values > 0).any() else ""
+        shared = ""
+        if (values > 0).any():
+            shared = f"{_levels_text(name, values[values > 0])}; "
         return f"{shared}none where the global batch can't be shared equally"
     unit = column_named(name).unit
     is_named = any(formatting.is_named_default(name, value) for value in values)
@@ -92,14 +90,18 @@ def _levels_text(name: str, values: pd.Series) -> str:
 
 
 def _course(plan: Plan) -> dict[str, str]:
-    """Return in which order the runs are measured and what adds rounds; nothing for ingested logs."""
+    """Return the order of the runs and the reasons for added rounds."""
     facts = {}
     if plan.order:
-        shuffled = f", shuffled with order_seed {plan.order_seed}" if plan.order == ROUNDS else ""
+        shuffled = ""
+        if plan.order == ROUNDS:
+            shuffled = f", shuffled with order_seed {plan.order_seed}"
         facts["Order of the runs"] = f"{plan.order}{shuffled}"
     if plan.precision is not None:
         facts["Target half-width of the 95 % CIs"] = f"± {100 * plan.precision:g} %"
-        budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
+        budget = ""
+        if plan.time_budget_minutes is not None:
+            budget = f", within {plan.time_budget_minutes:g} min"
         looks = " or ".join(map(str, plan.rounds.looks))
         facts["Target compared after"] = f"{looks} rounds{budget}"
     if plan.largest_batch is not None:
@@ -108,21 +110,27 @@ def _course(plan: Plan) -> dict[str, str]:
 
 
 def added_runs(dataset: Dataset) -> str:
-    """Return how many runs were measured beyond the plan, as a part of a sentence; empty where none was."""
+    """Return the number of runs beyond the plan, as text."""
     rows = dataset.configurations
     begun = rows["identity"].map(dataset.run_counts).fillna(0)
     added = int((begun - rows["runs_planned"]).clip(lower=0).sum())
-    reason = " for precision" if dataset.plan.precision is not None else ""
-    return f", {added} added{reason}" if added else ""
+    reason = ""
+    if dataset.plan.precision is not None:
+        reason = " for precision"
+    if added:
+        return f", {added} added{reason}"
+    return ""
 
 
 def environments(dataset: Dataset) -> Table:
-    """Return the hardware and software of the completed runs: a column for each distinct combination."""
+    """Return hardware and software of completed runs, a column per combination."""
     runs, wording = dataset.completed_runs, context.page_wording(dataset)
     always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
     names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
     compared = [name for name in names if name not in (*_OF_CONFIGURATIONS, *_OF_RUNS)]
-    groups = [runs] if names and not compared else []
+    groups = []
+    if names and not compared:
+        groups = [runs]
     if compared and len(runs):
         groups = [group for _, group in runs.groupby(compared, dropna=False, sort=False)]
     rows = []
@@ -131,13 +139,14 @@ def environments(dataset: Dataset) -> Table:
         rows.append((Cell(column_named(name).label), *cells))
     environment = wording.environment.format(counted(len(runs), "completed run"))
     caption = f"{environment if rows or wording.is_measured else ''}{context.quick_label(dataset)}"
-    empty = wording.no_environment if len(runs) else _NO_RUN
+    empty = _NO_RUN
+    if len(runs):
+        empty = wording.no_environment
     headings = _no_headings(1 + len(groups))
     return Table("environments", wording.environment_title, caption, headings, tuple(rows), empty=empty)
 
 
 def _environment_cell(name: str, values: pd.Series, wording: context.PageWording) -> Cell:
-    """Return the value of runs in one environment; several where it depends on the configuration."""
     distinct = formatting.distinct_levels(values)
     if not distinct:
         is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
@@ -153,7 +162,7 @@ def _environment_level(name: str, value: object) -> str:
         return str(value)[: _VERBATIM[name]]
     if not column_named(name).unit:
         return formatting.display_name(value)
-    unit = formatting.unit_of(name, [value])
+    unit = formatting.fitting_unit(name, [value])
     return f"{formatting.plain(float(str(value)) / unit.size)} {unit.symbol}"
 
 

@@ -15,13 +15,12 @@ _SEVERITIES = (
     "nothing need be wrong."
 )
 _EXPLANATIONS = "Nothing was corrected; the letters lead to possible explanations, with which the numbers are right."
-#: The page with these tables.
 PAGE = Page.answering("audit")
 _OURS, _PUBLISHED = "audit-own-diagnostics", "audit-published-diagnostics"
 
 
 def ours(dataset: Dataset) -> Iterator[Table]:
-    """Yield what was examined of the study's own configurations, and the diagnostics."""
+    """Yield the checks of the study's own configurations, and the diagnostics."""
     results = own_results(dataset)
     caption = f"The configurations and runs of this study.{quick_label(dataset)}"
     yield _check_table(results, "audit-own", "Checks of our numbers", caption)
@@ -33,9 +32,13 @@ def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     names = dataset.plan.published
     results = published_results(dataset)
-    caption = f"The sources {listed(names)}." if names else NO_SOURCES
+    caption = NO_SOURCES
+    if names:
+        caption = f"The sources {listed(names)}."
     yield _check_table(results, "audit-published", "Checks of the published numbers", caption)
-    empty = "The audit has no diagnostic about the published numbers." if names else NO_SOURCES
+    empty = NO_SOURCES
+    if names:
+        empty = "The audit has no diagnostic about the published numbers."
     diagnostics = _anchor_diagnostics(results, _PUBLISHED)
     yield _diagnostic_table(diagnostics, _PUBLISHED, "Diagnostics of the published numbers", caption, empty)
 
@@ -66,25 +69,30 @@ def _diagnostic_table(
     rows = []
     for anchor, diagnostic in diagnostics:
         explanations = "; or ".join(diagnostic.explanations)
-        footnote = f"Possible explanations: {explanations}." if explanations else ""
+        footnote = ""
+        if explanations:
+            footnote = f"Possible explanations: {explanations}."
         # LaTeX breaks lines at spaces only.
         cells = cited_cells(diagnostic).replace("/", " / ")
         computation = Cell(diagnostic.computation, footnote=footnote)
         check = Cell(in_words(diagnostic.check))
         rows.append((Cell(diagnostic.severity, anchor=anchor), check, computation, Cell(cells)))
-    whole_caption = f"{caption} {_EXPLANATIONS}" if rows else caption
+    whole_caption = caption
+    if rows:
+        whole_caption = f"{caption} {_EXPLANATIONS}"
     return Table(name, title, whole_caption, headings, tuple(rows), empty=empty)
 
 
 def audit_links(dataset: Dataset) -> dict[str, list[Link]]:
-    """Return links to the audit's diagnostics of the published numbers of a study, by the key of each number.
-
-    They lead nowhere if the study has no page of the audit.
-    """
-    page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
+    """Return links to the diagnostics of published numbers, by number."""
+    page = ""
+    if PAGE.notebook in dataset.plan.questions:
+        page = PAGE.file
     links: dict[str, list[Link]] = defaultdict(list)
     for anchor, diagnostic in _anchor_diagnostics(published_results(dataset), _PUBLISHED):
-        target = f"{page}#{anchor}" if page else ""
+        target = ""
+        if page:
+            target = f"{page}#{anchor}"
         link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
         for key in diagnostic.diagnosed:
             links[key].append(link)

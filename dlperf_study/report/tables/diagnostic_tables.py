@@ -16,10 +16,7 @@ from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, list_pages
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
-from dlperf_study.report import context
-from dlperf_study.report.formatting import MOST_NAMED, display_name, html_text, listed
-from dlperf_study.report.section import page_link
-from dlperf_study.report.series import configuration_labels
+from dlperf_study.report import context, formatting, section, series
 from dlperf_study.report.tables.table import Cell, Heading, Page, Table
 from dlperf_study.study.study import PUBLISHED
 
@@ -28,22 +25,22 @@ _NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]
 
 
 def belongs(subject: str, topic: str) -> bool:
-    """Return whether diagnostics about a subject are shown on the page of a topic; every subject has a page."""
+    """Return whether a topic's page shows diagnostics about a subject."""
     return topic in (RATE_PAGES if is_file(subject) else list_pages(subject))
 
 
 def is_file(subject: str) -> bool:
-    """Return whether a diagnostic is about a file: no column and no window has such letters in its name."""
+    """Return whether a diagnostic is about a file, by its name."""
     return "." in subject or "/" in subject
 
 
 def mask_numbers(message: str) -> str:
-    """Return what messages have in common that differ only in what they measured."""
+    """Return a message with its numbers masked."""
     return _NUMBER.sub("#", message)
 
 
 def merged(messages: Iterable[str]) -> str:
-    """Return messages that differ only in numbers as one, with the smallest and the largest of each number."""
+    """Return messages that differ in numbers as one, with ranges."""
     distinct = list(dict.fromkeys(messages))
     ranges = []
     for values in zip(*map(_NUMBER.findall, distinct), strict=True):
@@ -54,7 +51,7 @@ def merged(messages: Iterable[str]) -> str:
 
 
 def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for diagnostics of one severity and subject that differ only in numbers, the most severe first.
+    """Yield a row per severity, subject and message; the most severe first.
 
     Each configuration has its own rows for diagnostics about columns. What many logs have in common is one row.
     """
@@ -63,13 +60,13 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
     are_files = rows["subject"].map(is_file).astype(bool)
     identities, subjects = rows["identity"].mask(are_files, ""), rows["subject"].mask(are_files, "")
     keys = [rows["severity"], identities, subjects, rows["message"].map(mask_numbers)]
-    labels = configuration_labels(dataset)
+    labels = series.configuration_labels(dataset)
     for _, group in rows.groupby(keys, sort=False):
         configurations = [labels.get(identity, identity) or "study" for identity in group["identity"].unique()]
         runs = sorted(group["repetition"].dropna().unique())
         yield (
             Cell(group["severity"].iloc[0]),
-            Cell(listed(configurations)),
+            Cell(formatting.listed(configurations)),
             Cell(", ".join(map(str, runs)) or "all"),
             _subject_cell(group["subject"].unique()),
             Cell(merged(group["message"])),
@@ -78,10 +75,7 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
 
 @kept_with_dataset
 def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
-    """Return the diagnostics of one topic's page, all for one that shows something of everything.
-
-    The identity of what is about the study is empty.
-    """
+    """Return the diagnostics of one topic's page; all without a topic."""
     rows = dataset.diagnostics.fillna({"identity": ""})
     if topic not in {*RATE_PAGES, *chain.from_iterable(map(list_pages, COLUMNS))}:
         return rows
@@ -89,20 +83,17 @@ def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
 
 
 def _subject_cell(subjects: list[str]) -> Cell:
-    """Return what the diagnostics are about: a column by its label, a file by its name, several files as a count."""
     if len(subjects) > 1:
         return Cell(counted(len(subjects), "log"))
     [subject] = subjects
     if is_file(subject):
         return Cell(subject, code=True)
-    return Cell(COLUMNS[subject].label if subject in COLUMNS else display_name(subject))
+    return Cell(COLUMNS[subject].label if subject in COLUMNS else formatting.display_name(subject))
 
 
 ANCHOR = "diagnostics"
-#: So many kinds of diagnostics are named.
 MOST_KINDS = 5
 _SUMMARY_FILE = "index.html"
-#: The subject of all diagnostics about files.
 _LOGS = "Logs"
 
 
@@ -113,19 +104,25 @@ _NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary 
 
 
 def diagnostics(dataset: Dataset, topic: str = "") -> Table:
-    """Return all diagnostics, or those of one topic's page; where runs differ only in numbers they share a row."""
+    """Return all diagnostics, or the diagnostics of one topic's page."""
     headings = tuple(Heading(COLUMNS[name].label) for name in _HEADINGS)
-    published = _NOT_THE_PUBLISHED if topic == PUBLISHED else ""
+    published = ""
+    if topic == PUBLISHED:
+        published = _NOT_THE_PUBLISHED
     caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    empty = _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE
-    name = f"diagnostics-{topic}" if topic else "diagnostics"
+    empty = _NO_DIAGNOSTIC_HERE
+    if dataset.diagnostics.empty:
+        empty = _NO_DIAGNOSTIC
+    name = "diagnostics"
+    if topic:
+        name = f"diagnostics-{topic}"
     rows = tuple(diagnostic_rows(dataset, diagnostics_about(dataset, topic)))
     return Table(name, "Diagnostics", caption, headings, rows, empty=empty)
 
 
 @dataclass(frozen=True)
 class DiagnosticGroup:
-    """The diagnostics of one severity about one subject: how many, about which configurations, and as table rows."""
+    """The diagnostics of one severity about one subject."""
 
     severity: str
     subject: str
@@ -135,11 +132,11 @@ class DiagnosticGroup:
 
     @property
     def html(self) -> str:
-        """The group as one line, with its rows below it when it is opened."""
+        """The group as one line that unfolds into rows."""
         head = f"<b>{counted(self.count, self.severity)}</b> {escape(self.subject)}: {escape(self.configurations)}"
         items = ""
         for row in self.rows:
-            _, configurations, runs, subject, message = (html_text(cell.text) for cell in row)
+            _, configurations, runs, subject, message = (formatting.html_text(cell.text) for cell in row)
             about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
             if self.subject == _LOGS:
                 about += f", {subject}"
@@ -165,37 +162,36 @@ def subject_label(subject: str) -> str:
     """Return what pages call the subject of a diagnostic."""
     if is_file(subject):
         return _LOGS
-    label = COLUMNS[subject].label if subject in COLUMNS else display_name(subject)
+    label = COLUMNS[subject].label if subject in COLUMNS else formatting.display_name(subject)
     return label[0].upper() + label[1:]
 
 
 def _affected(dataset: Dataset, diagnostics_of_group: pd.DataFrame) -> str:
-    """Return which configurations diagnostics are about: their names, or how many they are."""
-    labels = configuration_labels(dataset)
+    labels = series.configuration_labels(dataset)
     identities = [identity for identity in diagnostics_of_group["identity"].unique() if identity]
     if not identities:
         return "the study"
     if len(identities) == len(labels) > 1:
         return f"all {len(labels)} configurations"
-    if len(identities) > MOST_NAMED:
+    if len(identities) > formatting.MOST_NAMED:
         return f"{len(identities)} of {len(labels)} configurations"
-    return listed([labels.get(identity, identity) for identity in identities])
+    return formatting.listed([labels.get(identity, identity) for identity in identities])
 
 
 @dataclass(frozen=True)
 class DiagnosticOverview:
-    """The diagnostics of a page: by kind with their details on one page of a report, one line on the others."""
+    """The diagnostics of a page, in detail or as one line."""
 
     dataset: Dataset
     topic: str
 
     @property
     def has_details(self) -> bool:
-        """Whether this page has the details: that on quality, or the summary of a study that does not ask for it."""
+        """Whether this page has the details."""
         return self.topic == (QUALITY if QUALITY in self.dataset.plan.questions else "")
 
     def save(self, paths: StudyPaths) -> "DiagnosticOverview":
-        """Return the overview, to be shown; while a report is built, write the diagnostics into the study's tables."""
+        """Save the diagnostics tables if a report is built; return the overview."""
         if not is_building_report():
             return self
         for topic in {self.topic, "" if self.has_details else self.topic}:
@@ -217,18 +213,28 @@ class DiagnosticOverview:
         counts = {severity: int(totals[severity]) for severity in reversed(Severity) if severity in totals}
         if not counts:
             return '<p class="diagnostics">No warnings.</p>'
-        page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
-        verb = "concerns" if sum(counts.values()) == 1 else "concern"
-        kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
-        counted_diagnostics = listed([counted(count, severity) for severity, count in counts.items()])
-        link = page_link(f"{page}#{ANCHOR}", counted_diagnostics)
+        page = _SUMMARY_FILE
+        if QUALITY in self.dataset.plan.questions:
+            page = Page.answering(QUALITY).file
+        verb = "concern"
+        if sum(counts.values()) == 1:
+            verb = "concerns"
+        kind = "diagnostics"
+        if Severity.ERROR in counts:
+            kind = "diagnostics error"
+        counted_diagnostics = formatting.listed([counted(count, severity) for severity, count in counts.items()])
+        link = section.page_link(f"{page}#{ANCHOR}", counted_diagnostics)
         # Next to a notebook no page has their messages.
-        topic = QUALITY if QUALITY in self.dataset.plan.questions else ""
-        code = "" if is_building_report() else f" <code>results.warnings({topic!r})</code> has their messages."
+        topic = ""
+        if QUALITY in self.dataset.plan.questions:
+            topic = QUALITY
+        code = ""
+        if not is_building_report():
+            code = f" <code>results.warnings({topic!r})</code> has their messages."
         return f'<p class="{kind}">{link} {verb} these numbers: {escape(self._kinds())}.{code}</p>'
 
     def _kinds(self) -> str:
-        """Return what most of them are about, the most severe first: ``busy cores 13 and 2 about other things``."""
+        """Return the subjects, most severe first: ``busy cores 13 and memory 2``."""
         about = diagnostics_about(self.dataset, self.topic)
         subjects = about["subject"].map(subject_label)
         counts: Counter[str] = Counter()
@@ -238,4 +244,4 @@ class DiagnosticOverview:
         # In the order of their severity, as they were counted.
         kinds = [f"{in_sentence(subject)} {count}" for subject, count in islice(counts.items(), MOST_KINDS)]
         remaining = sum(islice(counts.values(), MOST_KINDS, None))
-        return listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
+        return formatting.listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])

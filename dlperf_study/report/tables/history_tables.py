@@ -5,24 +5,17 @@ from collections.abc import Iterator, Sequence
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.wording import first_of
 from dlperf_study.dataset.history import Measurement
-from dlperf_study.dataset.measurement_comparison import (
-    Change,
-    MeasurementComparison,
-    compare_measurements,
-)
+from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import MINIMUM_DATES
-from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import formatting, page_findings
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 from dlperf_study.report.tables.table_builders import verdict_text
 
-#: How many measurements have a column of their own, the last ones.
 MOST_DATES = 6
-#: How many configurations a note names.
 _MOST_NAMED = 6
-#: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
     "The 95 % CI of a change covers the variation between runs of the two measurements, and not the variation between "
@@ -52,7 +45,7 @@ NOTHING_IN_COMMON = "No configuration has completed runs in both."
 
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
-    """Return the throughput of each configuration in both measurements, and what may be said of the change."""
+    """Return each configuration's throughput in both measurements and its change."""
     caption = f"Before: {comparison.before.title}. After: {comparison.after.title}."
     rates = _rates(comparison.before), _rates(comparison.after)
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
@@ -62,7 +55,7 @@ def throughput_changes(comparison: MeasurementComparison) -> Table:
 
 
 def speedup_changes(comparison: MeasurementComparison) -> Table:
-    """Return the speedup of each configuration in both measurements, and what may be said of the change."""
+    """Return each configuration's speedup in both measurements and its change."""
     caption = (
         "Each speedup is against the baseline of its own measurement, so what makes a whole measurement faster or "
         "slower cancels. A speedup is higher or lower if its configuration or its baseline changed."
@@ -75,17 +68,17 @@ def speedup_changes(comparison: MeasurementComparison) -> Table:
 
 
 def _change_headings(changes: Sequence[Change], unit: str) -> tuple[Heading, ...]:
-    """Return the headings of a table of changes; of departures only where there is one."""
     return (*_headings(("Before", "After"), unit), _CHANGE, *(_DEPARTURE if _has_departure(changes) else ()))
 
 
 def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
-    """Return the headings of values of configurations, in ``columns``."""
     return (Heading("Configuration"), *(Heading(name, unit, numeric=True, interval=True) for name in columns))
 
 
 def _note(changes: Sequence[Change]) -> str:
-    return OVER_DATES if _has_departure(changes) else DATES_UNKNOWN
+    if _has_departure(changes):
+        return OVER_DATES
+    return DATES_UNKNOWN
 
 
 def _has_departure(changes: Sequence[Change]) -> bool:
@@ -93,7 +86,7 @@ def _has_departure(changes: Sequence[Change]) -> bool:
 
 
 def condition_changes(comparison: MeasurementComparison) -> Table:
-    """Return what is recorded of the runs of the two measurements and differs."""
+    """Return the recorded conditions that differ between two measurements."""
     headings = tuple(map(Heading, ("Recorded", "Before", "After")))
     rows = []
     for change in comparison.conditions:
@@ -106,15 +99,14 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
             cells.append(Cell(formatting.listed(names) or "not recorded"))
         rows.append(tuple(cells))
     caption = "Of the completed runs of the configurations that both have; any of it may explain a change."
-    empty = NOTHING_RECORDED if comparison.has_common_configurations else NOTHING_IN_COMMON
+    empty = NOTHING_IN_COMMON
+    if comparison.has_common_configurations:
+        empty = NOTHING_RECORDED
     return Table("condition-changes", "What differs", caption, headings, tuple(rows), empty=empty)
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
-    """Return the throughput of each configuration in each measurement.
-
-    ``measurements``: of one study, in order; the last MOST_DATES of them have a column.
-    """
+    """Return the throughput of each configuration in the last MOST_DATES measurements."""
     shown, labels = measurements[-MOST_DATES:], configuration_labels(measurements[-1].dataset)
     rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
@@ -132,17 +124,18 @@ def _change_rows(
     values: tuple[dict[str, Cell], dict[str, Cell]],
     no_interval: str,
 ) -> tuple[tuple[Cell, ...], ...]:
-    labels, (before, after), rows = labels_of(comparison), values, []
+    labels, (before, after), rows = comparison_labels(comparison), values, []
     for change in changes:
         both = before[change.identity], after[change.identity]
         ratio = Cell.of(change.dates.log_ratio.bounded_factor, no_interval, decision=1)
-        departure = _departure_cells(change) if _has_departure(changes) else ()
-        rows.append((Cell(labels[change.identity]), *both, ratio, *departure))
+        row = [Cell(labels[change.identity]), *both, ratio]
+        if _has_departure(changes):
+            row += _departure_cells(change)
+        rows.append(tuple(row))
     return tuple(rows)
 
 
 def _departure_cells(change: Change) -> tuple[Cell, Cell]:
-    """Return how the last measurement departs from the earlier ones, and the verdict."""
     if change.dates.departure is None:
         missing = Cell.missing(_TOO_FEW_DATES)
         return missing, missing
@@ -153,8 +146,8 @@ def _departure_cells(change: Change) -> tuple[Cell, Cell]:
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
-    """Yield what only one of the two measured, and what is another network under the same name."""
-    labels = labels_of(comparison)
+    """Yield the configurations that cannot be compared, by reason."""
+    labels = comparison_labels(comparison)
     for reason, identities in (
         (f"Only in {comparison.before.name}", comparison.only_before),
         (f"Only in {comparison.after.name}", comparison.only_after),
@@ -164,13 +157,12 @@ def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
             yield f"{reason}: {first_of([labels[identity] for identity in identities], _MOST_NAMED, '; ')}."
 
 
-def labels_of(comparison: MeasurementComparison) -> dict[str, str]:
+def comparison_labels(comparison: MeasurementComparison) -> dict[str, str]:
     """Return what each configuration of two measurements is called, by identity."""
     return configuration_labels(comparison.before.dataset) | configuration_labels(comparison.after.dataset)
 
 
 def _rates(measurement: Measurement) -> dict[str, Cell]:
-    """Return the throughput of each measured configuration, by identity."""
     few = f"fewer than {MINIMUM_RUNS} completed runs, or equal ones: no interval"
     return _cells(measurement, measurement.dataset.rate, few)
 
@@ -188,35 +180,19 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     return cells
 
 
-def _outcome(change: Change) -> str:
-    """Return the verdict on a throughput with its ratio: ``slower, 0.65× [0.60, 0.70]``."""
-    verdict = "no verdict"
-    if change.verdict.word is not None and change.verdict.equal_within is not None:
-        verdict = verdict_text(change.verdict.word, change.verdict.equal_within)
-    return f"{verdict}, {_times(change.dates.departure or change.dates.log_ratio)}"
-
-
-def _times(ratio: Estimate | None) -> str:
-    """Return a ratio with its interval."""
-    if ratio is None:
-        return ""
-    return formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
-
-
 def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:
-    """Return what changed from the last but one of the measurements of a study to the last one.
-
-    Raises EvidenceError where there is only one.
-    """
+    """Return the last change; raises EvidenceError for one measurement."""
     if len(measurements) < 2:
         plan = measurements[-1].dataset.plan
-        remedy = "" if plan.ingested_from else f": `{plan.command_again}` does so again"
+        remedy = ""
+        if not plan.ingested_from:
+            remedy = f": `{plan.command_again}` does so again"
         raise EvidenceError(f"study {plan.study} was measured once{remedy}")
     return compare_measurements(measurements[-2], measurements[-1])
 
 
 def describe(comparison: MeasurementComparison) -> str:
-    """Return what changed between two measurements as text for the command line."""
+    """Return the changes between two measurements as text."""
     parts = ["\n".join(page_findings.history(comparison).sentences), WITHIN_DATES]
     for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
         if table.rows:

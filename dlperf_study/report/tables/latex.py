@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
 #: Widths of a column and of the text of a page in points, as most journals and conferences have them.
 COLUMN_POINTS, PAGE_POINTS = 252.0, 504.0
-#: Between two columns, on each side; before an interval.
 _SEPARATION, _INTERVAL_SEPARATION = 3.0, 1.5
-#: The narrowest column of text that is wrapped, and how much wider than its text a heading may make a column.
 _NARROWEST, _HEADING_SLACK = 60.0, 6.0
 _LINE_BREAK = r"\\"
-#: A superscript, relative to its text.
 _MARK = 0.75
 #: After these a long name may continue on the next line.
 _BREAKS = re.compile(r"(\\_|[/\-:=]|[.,](?!\d))(?=\S)")
@@ -30,7 +27,7 @@ _BREAKS = re.compile(r"(\\_|[/\-:=]|[.,](?!\d))(?=\S)")
 
 @dataclass(frozen=True)
 class _Type:
-    """A size of type, and how wide a text of one em of Computer Modern at 10 points is in it, in points."""
+    """A type size; ``em``: points per em of Computer Modern."""
 
     command: str
     em: float
@@ -41,12 +38,11 @@ _SIZES = (_Type(r"\footnotesize", 8.5), _Type(r"\scriptsize", 7.97))
 
 
 def latex_table(table: "Table", study: str) -> str:
-    """Return a floating environment that fits a column, or else the page, of a two-column paper.
-
-    Its label has the name of the study, as those of several may be in one document.
-    """
+    """Return a floating environment as wide as a column or page."""
     layout = _layout(table)
-    float_name = "table" if layout.width <= COLUMN_POINTS else "table*"
+    float_name = "table*"
+    if layout.width <= COLUMN_POINTS:
+        float_name = "table"
     head = [
         f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
         f"\\label{{tab:{study}-{table.name}}}",
@@ -58,7 +54,7 @@ def latex_table(table: "Table", study: str) -> str:
 
 
 def _assembled(table: "Table", layout: "_Layout", head: Sequence[str], body: Sequence[str]) -> list[str]:
-    """Return caption, rows and notes; the notes are as wide as the rows, and in the same type."""
+    """Return caption, rows and notes; notes are as wide as rows."""
     notes = list(_notes(table))
     if layout.scaled:
         # A threeparttable can't measure rows inside a box.
@@ -89,7 +85,7 @@ class _Layout:
 
 
 def _layout(table: "Table") -> _Layout:
-    """Return one that fits a column or the page, if need be with names above the rows, or scaled."""
+    """Return a layout that fits a column or page, else scaled."""
     if layout := _fitting(table):
         return layout
     if not table.headings[0].numeric and (layout := _fitting(_drop_names(table))):
@@ -106,7 +102,7 @@ def _drop_names(table: "Table") -> "Table":
 
 
 def _fitting(table: "Table") -> _Layout | None:
-    """Return the first that fits: a column, the page, text wrapped, intervals stacked, smaller type; None if none."""
+    """Return the first layout that fits without scaling; None if none does."""
     normal = _SIZES[0]
     for limit in (COLUMN_POINTS, PAGE_POINTS):
         if (width := sum(_column_widths(table, normal, stacked=False))) <= limit:
@@ -121,7 +117,7 @@ def _fitting(table: "Table") -> _Layout | None:
 
 
 def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
-    """Return a layout of the page's width whose wide columns of text share what the others leave; None without."""
+    """Return a page-wide layout with wrapped text columns; None if impossible."""
     widths = _column_widths(table, size, stacked)
     excess = sum(widths) - PAGE_POINTS
     wide = _wide(table, widths)
@@ -134,7 +130,7 @@ def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
 
 
 def _wide(table: "Table", widths: Sequence[float] | Mapping[int, float]) -> list[int]:
-    """Return the positions of the columns whose text can be wrapped, the widest first."""
+    """Return the positions of columns that can be wrapped, widest first."""
     wide = [
         position
         for position, heading in enumerate(table.headings)
@@ -144,7 +140,7 @@ def _wide(table: "Table", widths: Sequence[float] | Mapping[int, float]) -> list
 
 
 def _shares(widths: Mapping[int, float], left: float) -> dict[int, float]:
-    """Return which width each of these columns gets of what is left: in proportion, and none less than the narrowest.
+    """Return each column's share of the remaining width, at least the narrowest.
 
     There must be left as much as all would have that are as narrow as they can be.
     """
@@ -158,12 +154,10 @@ def _shares(widths: Mapping[int, float], left: float) -> dict[int, float]:
 
 
 def _paragraphs(widths: Mapping[int, float]) -> dict[int, float]:
-    """Return the widths of paragraphs in columns of these widths, of which the separation is a part."""
     return {position: width - 2 * _SEPARATION for position, width in widths.items()}
 
 
 def _column_widths(table: "Table", size: _Type, stacked: bool) -> list[float]:
-    """Return the width of each column in points, with its separation; an interval that is not stacked adds to it."""
     widths = []
     for position, heading in enumerate(table.headings):
         body = _body_width(table, position, size, stacked)
@@ -173,7 +167,6 @@ def _column_widths(table: "Table", size: _Type, stacked: bool) -> list[float]:
 
 
 def _body_width(table: "Table", position: int, size: _Type, stacked: bool) -> float:
-    """Return the width of the cells of a column in points."""
     width, cells = _text_width(size), [row[position] for row in table.rows]
 
     def marked(text: str, cell: "Cell") -> float:
@@ -183,7 +176,9 @@ def _body_width(table: "Table", position: int, size: _Type, stacked: bool) -> fl
         return max((marked(cell.marked, cell) for cell in cells), default=0.0)
     values = max((width(cell.marked) for cell in cells), default=0.0)
     intervals = max((marked(cell.interval, cell) for cell in cells), default=0.0)
-    return max(values, intervals) if stacked else values + _INTERVAL_SEPARATION + intervals
+    if stacked:
+        return max(values, intervals)
+    return values + _INTERVAL_SEPARATION + intervals
 
 
 def _text_width(size: _Type) -> Callable[[str], float]:
@@ -192,25 +187,26 @@ def _text_width(size: _Type) -> Callable[[str], float]:
 
 @cache
 def _ems(text: str) -> float:
-    """Return the width of a text in em."""
     return sum(map(_em, text))
 
 
 @cache
 def _em(character: str) -> float:
-    """Return the width of a character in em of Computer Modern; of one that it does not have, that of an m."""
+    """Return a character's width in em of Computer Modern, default m."""
     from matplotlib import get_data_path
     from matplotlib.ft2font import FT2Font
 
     font = FT2Font(f"{get_data_path()}/fonts/ttf/cmr10.ttf")
     # 10 points at 7200 dots an inch: a thousand dots are an em.
     font.set_size(10, 7200)
-    measured_character = character if font.get_char_index(ord(character)) else "m"
+    measured_character = "m"
+    if font.get_char_index(ord(character)):
+        measured_character = character
     return float(font.load_char(ord(measured_character)).linearHoriAdvance) / 65536 / 1000
 
 
 def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
-    """Return the label and the unit, broken into lines that are hardly wider than the column's text."""
+    """Return label and unit as lines about as wide as the column."""
     width = _text_width(size)
     lines: list[str] = []
     label_words = heading.label.split()
@@ -221,12 +217,15 @@ def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
             lines[-1] = f"{lines[-1]} {label_word}"
         else:
             lines.append(label_word)
-    return [*lines, *([f"({heading.unit})"] if heading.unit else [])]
+    if heading.unit:
+        lines.append(f"({heading.unit})")
+    return lines
 
 
 def _grid(table: "Table", layout: _Layout) -> list[str]:
-    """Return the rows under their headings."""
-    shown = _drop_names(table) if layout.has_name_lines else table
+    shown = table
+    if layout.has_name_lines:
+        shown = _drop_names(table)
     lines = [f"\\begin{{tabular}}{{@{{}}{_columns(shown, layout)}@{{}}}}", r"\toprule"]
     if any(heading.label for heading in shown.headings):
         lines += [_headings(shown, layout), r"\midrule"]
@@ -236,10 +235,9 @@ def _grid(table: "Table", layout: _Layout) -> list[str]:
         if layout.has_name_lines:
             name, marks = whole_row[0], table.marks(whole_row[0])
             lines.append(_line(shown, _text(name, _breakable(name.text), marks), name.text + marks, layout))
-        cells = [
-            _cell(cell, heading, table.marks(cell), layout, position)
-            for position, (cell, heading) in enumerate(zip(row, shown.headings, strict=True))
-        ]
+        cells = []
+        for position, (cell, heading) in enumerate(zip(row, shown.headings, strict=True)):
+            cells.append(_cell(cell, heading, table.marks(cell), layout, position))
         lines.append(" & ".join(cells) + r" \\")
         if layout.stacked:
             # An interval belongs to the value above it, and not to the next row.
@@ -264,7 +262,9 @@ def _headings(table: "Table", layout: _Layout) -> str:
     for position, heading in enumerate(table.headings):
         body = layout.wrapped.get(position) or _body_width(table, position, layout.type, layout.stacked)
         lines = map(latex_escaped, _heading_lines(heading, body, layout.type))
-        side = "r" if heading.numeric else "l"
+        side = "l"
+        if heading.numeric:
+            side = "r"
         label = f"\\shortstack[{side}]{{{_LINE_BREAK.join(lines)}}}"
         span = 1 if layout.stacked else heading.span
         labels.append(f"\\multicolumn{{{span}}}{{{'c' if span > 1 else side}}}{{{label}}}")
@@ -272,12 +272,13 @@ def _headings(table: "Table", layout: _Layout) -> str:
 
 
 def _line(table: "Table", latex: str, text: str, layout: _Layout) -> str:
-    """Return a line over all columns, of which ``text`` is what is read."""
+    """Return a line over all columns; ``text`` is the visible text."""
     span = len(table.headings) if layout.stacked else table.width
     # No separation is outside the first and the last column.
     width = layout.width - 2 * _SEPARATION
-    is_wide = _text_width(layout.type)(text) > width
-    column = f">{{\\raggedright\\arraybackslash}}p{{{width:.1f}pt}}" if is_wide else "l"
+    column = "l"
+    if _text_width(layout.type)(text) > width:
+        column = f">{{\\raggedright\\arraybackslash}}p{{{width:.1f}pt}}"
     return f"\\multicolumn{{{span}}}{{@{{}}{column}@{{}}}}{{{latex}}} \\\\"
 
 
@@ -287,31 +288,34 @@ def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, positio
     if not heading.interval:
         return _text(cell, value, marks)
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
-    interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
+    interval = ""
+    if cell.interval:
+        interval = f"{{{latex_escaped(cell.interval)}}}"
     if not layout.stacked:
         return f"{value} & {interval}{mark}"
     # The value is on the line of its row, as what stands in one line is.
-    return (
-        f"\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{value}\\\\{interval}{mark}\\end{{tabular}}" if interval else value + mark
-    )
+    if interval:
+        return f"\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{value}\\\\{interval}{mark}\\end{{tabular}}"
+    return value + mark
 
 
 def _text(cell: "Cell", latex: str, marks: str) -> str:
-    """Return the LaTeX of a cell's text in its type, with its marks."""
     return (f"\\texttt{{{latex}}}" if cell.code else latex) + _superscript(marks)
 
 
 def _breakable(text: str) -> str:
-    """Return a text as LaTeX that may continue on the next line within its names."""
+    """Return a text as LaTeX that may break within names."""
     return _BREAKS.sub(r"\1\\allowbreak{}", latex_escaped(text))
 
 
 def _superscript(marks: str) -> str:
-    return f"\\textsuperscript{{{marks}}}" if marks else ""
+    if marks:
+        return f"\\textsuperscript{{{marks}}}"
+    return ""
 
 
 def _notes(table: "Table") -> Iterator[tuple[str, str]]:
-    """Yield the notes, which have no mark, and the footnotes with theirs; none of an empty table."""
+    """Yield notes without marks and footnotes with marks."""
     if table.rows:
         yield from (("", latex_escaped(note)) for note in table.notes_without_footnotes)
         yield from ((mark, latex_escaped(str(footnote))) for footnote, mark in table.footnotes.items())

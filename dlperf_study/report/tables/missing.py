@@ -26,7 +26,7 @@ _NOT_IN_TABLE = "no CI in this table of configurations"
 
 
 class _Gap:
-    """A configuration without a value of a metric, as its reasons look at it."""
+    """A configuration without a value of a metric."""
 
     def __init__(self, dataset: Dataset, row: Any) -> None:
         self.row = row
@@ -49,33 +49,57 @@ class _Gap:
     def ratio_obstacle(self, role: Denominator) -> str:
         """Return why it can't be compared with its baseline or reference."""
         missing = reasons.no_ratio(self._dataset, self.row, role)
-        return say_one(missing) if missing else ""
+        if missing:
+            return say_one(missing)
+        return ""
 
     def difference_obstacle(self, needs_verdict: bool) -> str:
-        """Return why the parts of its step, or a verdict on them, can't be compared with those of its reference."""
-        return _difference_obstacle(self._dataset, self.row, needs_verdict)
+        """Return why parts of its step cannot be compared with its reference."""
+        dataset, row = self._dataset, self.row
+        if is_missing(row.relative_throughput):
+            return self.ratio_obstacle("reference")
+        entry, parts = dataset.plan.by_identity[row.identity], _step_parts(dataset.whole or dataset)
+        if not parts.is_same_work(entry):
+            reference = dataset.configuration_rows[row.reference_identity]
+            if reference.global_batch != row.global_batch:
+                return "its reference has a different global batch, so a step is different work"
+            return "its reference trains another number of tokens in a step, so a step is different work"
+        if not needs_verdict:
+            return _NOT_OF_BOTH
+        if is_missing(row.verdict):
+            return explain_missing_interval(dataset, row, "relative_throughput", "reference")
+        if row.verdict in (NOT_DISTINGUISHABLE, EQUAL):
+            return "neither is faster, as far as these runs tell"
+        deciding = parts.differences(entry).get(excess("computation_seconds", "exposed_seconds"))
+        if deciding is not None and deciding.error is None:
+            return _explain_parts_without_interval(deciding.reason, "reference")
+        return _NOT_OF_BOTH
 
 
 def explain_missing(dataset: Dataset, row: Any, column: str) -> str:
-    """Return why a row of the configurations has no value in ``column``: the first reason of its metric that holds."""
+    """Return why a configuration has no value in ``column``."""
     metric = COLUMNS[column]
     is_of_trials = metric.source is Source.BATCH_SEARCH and is_missing(row.unsupported_reason)
     if not row.runs_completed and not is_of_trials:
         return explain_unmeasured(dataset, row)
     gap = _Gap(dataset, row)
-    reasons = (*metric.missing, not_measured_by_program, "not recorded")
-    sentences = (reason if isinstance(reason, str) else reason(gap) for reason in reasons)
-    return next(filter(None, sentences))
+    for reason in (*metric.missing, not_measured_by_program):
+        sentence = reason if isinstance(reason, str) else reason(gap)
+        if sentence:
+            return sentence
+    return "not recorded"
 
 
 def explain_unmeasured(dataset: Dataset, row: Any) -> str:
-    """Return why a configuration has no throughput, with the messages of its runs."""
+    """Return why a configuration has no throughput."""
     missing = reasons.no_throughput(dataset, row)
-    return say_one(missing) if missing else ""
+    if missing:
+        return say_one(missing)
+    return ""
 
 
 def explain_missing_of_run(row: Any, column: str) -> str:
-    """Return why a run has no value in ``column``; where that is not known, what the column is."""
+    """Return why a run has no value in ``column``."""
     if row.outcome != Outcome.COMPLETED:
         return "the run does not count"
     metric = COLUMNS[column]
@@ -85,10 +109,7 @@ def explain_missing_of_run(row: Any, column: str) -> str:
 
 
 def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
-    """Return why the value in a column, or its ratio to a baseline or reference, has no interval.
-
-    The estimate of the value is made again, by the functions that made the table, and has the reason.
-    """
+    """Return why a value, or its ratio, has no interval."""
     if denominator is None and column not in dataset.runs:
         # It is computed from several configurations: a diagnostic has the reason.
         return "; ".join(_Gap(dataset, row).messages(column))
@@ -132,33 +153,9 @@ def _few_runs(row: Any) -> str:
 
 @kept_with_dataset
 def _measurements(dataset: Dataset) -> Measurements:
-    """Return the means over runs that the table of configurations has."""
     return Measurements(select_completed(dataset.runs), select_counted(dataset.runs), dataset.looks)
 
 
 @kept_with_dataset
 def _step_parts(dataset: Dataset) -> StepParts:
-    """Return the comparisons of parts of steps that the table of configurations has."""
     return StepParts(dataset.plan, select_counted(dataset.runs), (), dataset.looks)
-
-
-def _difference_obstacle(dataset: Dataset, row: Any, needs_verdict: bool) -> str:
-    if is_missing(row.relative_throughput):
-        missing = reasons.no_ratio(dataset, row, "reference")
-        return say_one(missing) if missing else ""
-    entry, parts = dataset.plan.by_identity[row.identity], _step_parts(dataset.whole or dataset)
-    if not parts.is_same_work(entry):
-        reference = dataset.configuration_rows[row.reference_identity]
-        if reference.global_batch != row.global_batch:
-            return "its reference has a different global batch, so a step is different work"
-        return "its reference trains another number of tokens in a step, so a step is different work"
-    if not needs_verdict:
-        return _NOT_OF_BOTH
-    if is_missing(row.verdict):
-        return explain_missing_interval(dataset, row, "relative_throughput", "reference")
-    if row.verdict in (NOT_DISTINGUISHABLE, EQUAL):
-        return "neither is faster, as far as these runs tell"
-    deciding = parts.differences(entry).get(excess("computation_seconds", "exposed_seconds"))
-    if deciding is not None and deciding.error is None:
-        return _explain_parts_without_interval(deciding.reason, "reference")
-    return _NOT_OF_BOTH

@@ -14,15 +14,13 @@ from dlperf_study.metrics.network import NETWORK_COLUMNS
 from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
-from dlperf_study.report import context
-from dlperf_study.report.formatting import listed
+from dlperf_study.report import context, formatting
 from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, table_of_configurations, table_of_runs
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, NO_EXCHANGE
 
-#: The columns that come from NCCL's own report.
 NCCL_COLUMNS = names_from(Source.NCCL_REPORT)
 _INPUT_RATE = (
     "All ranks take batches at once and nothing trains, so that the data source has the cores to itself. Where the "
@@ -43,7 +41,7 @@ _NO_COLLECTIVES = "No step has collectives of several kinds or groups."
 
 
 def communication(dataset: Dataset) -> Table:
-    """Return what a step consists of and how much of the exchange it hides."""
+    """Return the parts of a step and the overlap of its communication."""
     columns = (
         *("broken_down_step_seconds", "computation_seconds"),
         *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
@@ -57,7 +55,7 @@ def communication(dataset: Dataset) -> Table:
 
 
 def data_sources(dataset: Dataset) -> Table:
-    """Return what each data source delivers alone, next to what the steps train and how long they wait for it."""
+    """Return each data loader's own throughput and the wait for it."""
     columns = ("input_rate", "throughput", "broken_down_step_seconds", "input_seconds", "input_share")
     rows = dataset.configurations
     rows = rows[rows["input_rate"].notna()]
@@ -72,7 +70,7 @@ def data_sources(dataset: Dataset) -> Table:
 
 
 def exchange(dataset: Dataset) -> Table:
-    """Return what the exchange alone costs: its latency and its bandwidth, and the rates of asynchronous trainers."""
+    """Return the cost of the communication alone, and asynchronous trainers' throughputs."""
     columns = ["gradient_bytes", "exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
     configurations = dataset.configurations
     excess = configurations["sum_of_rank_rates"] / configurations["throughput"] - 1
@@ -82,12 +80,14 @@ def exchange(dataset: Dataset) -> Table:
     rows = _by_exchange(dataset, of_kinds=False)
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
     has_exchange = set(dataset.completed_runs["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
-    selected = rows if has_exchange else rows.iloc[:0]
+    selected = rows
+    if not has_exchange:
+        selected = rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
 
 
 def pipeline(dataset: Dataset) -> Table:
-    """Return how long the devices of a pipeline wait in a step, measured and by the formula for even stages."""
+    """Return the pipeline bubble, measured and by formula."""
     columns = ("step_seconds", *BUBBLE_COLUMNS)
     rows = dataset.configurations
     notes = (*map(defined, BUBBLE_COLUMNS), _OF_EVEN_STAGES)
@@ -96,7 +96,7 @@ def pipeline(dataset: Dataset) -> Table:
 
 
 def collectives(dataset: Dataset) -> Table:
-    """Return what the collectives of a step move and cost alone, by kind, and by group where there are several."""
+    """Return size and time of each collective alone, by kind and group."""
     rows = _by_exchange(dataset, of_kinds=True)
     of_groups = context.known_columns(rows, GROUP_COLUMNS)
     has_several = (rows[[name for name in of_groups if name.endswith("_bytes")]].notna().sum(axis="columns") > 1).any()
@@ -110,13 +110,13 @@ def collectives(dataset: Dataset) -> Table:
 
 
 def _by_exchange(dataset: Dataset, of_kinds: bool) -> pd.DataFrame:
-    """Return the configurations whose steps have collectives of several kinds, or the others."""
+    """Return the configurations whose steps have several collectives, or the others."""
     rows = dataset.configurations
     return rows[rows[list(COLLECTIVE_COLUMNS)].notna().any(axis="columns") == of_kinds]
 
 
 def nccl(dataset: Dataset) -> Table:
-    """Return how NCCL connects the GPUs of each configuration, next to the link that the cluster file states."""
+    """Return how NCCL connects the GPUs, beside the stated link."""
     rows = dataset.configurations
     rows = rows[rows[list(NCCL_COLUMNS)].notna().any(axis="columns")]
     columns = context.known_columns(rows, NCCL_COLUMNS)
@@ -151,27 +151,29 @@ _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, 
 
 
 def step_times(dataset: Dataset) -> Table:
-    """Return how long the steps of each configuration take: mean and percentiles, with their intervals."""
+    """Return mean and percentiles of the step time of each configuration."""
     rows = dataset.measured
     columns = ("step_seconds", *context.known_columns(rows, STEP_PERCENTILES))
-    selected = rows.iloc[:0] if dataset.plan.ingested_from else rows
+    selected = rows
+    if dataset.plan.ingested_from:
+        selected = rows.iloc[:0]
     notes = (*map(defined, columns), *_left_out(dataset, [name for name in STEP_PERCENTILES if name not in columns]))
     title = "How long a step takes"
     return table_of_configurations(dataset, "step-times", title, columns, notes, selected, _NO_STEPS)
 
 
 def _left_out(dataset: Dataset, columns: Sequence[str]) -> Iterator[str]:
-    """Yield which columns a table leaves out because no row has a value, and why: the reason of its first row."""
+    """Yield the columns left out without values, and why."""
     names_by_reason = defaultdict[str, list[str]](list)
     for row in dataset.measured.head(1).itertuples():
         for name in columns:
             names_by_reason[explain_missing(dataset, row, name)].append(COLUMNS[name].label)
     for reason, names in names_by_reason.items():
-        yield f"Without {listed(names)}: {reason}."
+        yield f"Without {formatting.listed(names)}: {reason}."
 
 
 def stability(dataset: Dataset) -> Table:
-    """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
+    """Return each run's steadiness and background load, or its printed rates."""
     runs = dataset.runs
     if dataset.plan.ingested_from:
         sources = [name for name in ("log_format", "printed_rate") if runs[name].nunique() > 1]
@@ -192,7 +194,7 @@ def stability(dataset: Dataset) -> Table:
 
 
 def rounds(dataset: Dataset) -> Table:
-    """Return how much faster or slower each round was than the mean of all: whether the machine drifted."""
+    """Return the deviation of each round from the mean of all."""
     effects = round_effects(select_counted(dataset.runs), dataset.rate)
     rows = []
     for effect in effects:
@@ -211,7 +213,6 @@ def rounds(dataset: Dataset) -> Table:
 
 
 ENERGY = ("energy_per_sample", "mean_power")
-#: What a GPU may not report of its state.
 SAMPLED_OF_GPUS = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "clock_limited_share")
 SEARCHED_COLUMNS = names_from(Source.BATCH_SEARCH)
 _SAMPLES = (
@@ -226,7 +227,7 @@ _NO_SAMPLED_OF_GPUS = "No run on a GPU was sampled."
 
 
 def energy(dataset: Dataset) -> Table:
-    """Return what a sample and a second of training take, next to the throughput."""
+    """Return the energy per sample and power, next to the throughput."""
     columns = [*context.known_columns(dataset.configurations, ENERGY), "throughput"]
     rows = dataset.measured
     selected = rows if len(columns) > 1 else rows.iloc[:0]
@@ -234,7 +235,7 @@ def energy(dataset: Dataset) -> Table:
 
 
 def memory(dataset: Dataset) -> Table:
-    """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
+    """Return the peak memory of each configuration, and the largest batches."""
     peaks = [name for name, metric in summarised(Summary.LARGEST).items() if metric.unit == "bytes"]
     columns = context.known_columns(dataset.configurations, peaks)
     has_parts = any(entry.configuration.micro_batches > 1 for entry in dataset.plan.entries)
@@ -251,20 +252,21 @@ def devices(dataset: Dataset) -> Table:
 
 
 def network(dataset: Dataset) -> Table:
-    """Return what the network of the nodes carried before and during the runs of each configuration."""
+    """Return the network traffic before and during each configuration's runs."""
     columns = context.known_columns(dataset.configurations, NETWORK_COLUMNS)
     rows = dataset.configurations
     selected = rows[rows[list(NETWORK_COLUMNS)].notna().any(axis="columns")]
-    notes = tuple(map(defined, columns))
-    return table_of_configurations(dataset, "network", "Network", columns, notes, selected, _NO_NETWORK)
+    return table_of_configurations(dataset, "network", "Network", columns, None, selected, _NO_NETWORK)
 
 
 def telemetry(dataset: Dataset) -> Table:
-    """Return how often each run was sampled, and why something is not reported."""
+    """Return how often each run was sampled, and what is missing."""
     runs = dataset.completed_runs
     # What all runs have in common is in the sentences of the page.
     reported = context.known_columns(runs, _SAMPLES)
     columns = [name for name in reported if runs[name].nunique() > 1 or name in _COUNTS]
-    sampled = runs if runs["telemetry_samples"].notna().any() else runs.iloc[:0]
+    sampled = runs
+    if not runs["telemetry_samples"].notna().any():
+        sampled = runs.iloc[:0]
     notes = tuple(map(defined, columns))
     return table_of_runs(dataset, "telemetry", "Samples of every run", columns, sampled, notes, _NO_ENERGY)

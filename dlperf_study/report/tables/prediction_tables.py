@@ -9,11 +9,11 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.statistics import bounded
 from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.intervals import COVERAGE, Case, interval, tested_score
+from dlperf_study.prediction.narrowing import compute_half_width, narrowings
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import Prediction, Refusal, refused_curves, select_predictions
+from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, refused_curves, select_predictions
 from dlperf_study.report.formatting import MINUS, format_bounded, integer, listed
 from dlperf_study.report.predictions import own_cases, study_predictions
-from dlperf_study.report.tables.further_measurements import narrowing_lines
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 
 _SHARE = f"{100 * COVERAGE:g} %"
@@ -26,17 +26,22 @@ INTERVALS = (
     "weighs the same, and the error of the measured rates is added."
 )
 _NO_ERROR = "The measured rates have no interval, as of fewer than three runs: what runs differ by is not in these."
+_FURTHER_CAPTION = (
+    f"Half-widths of intervals of {_SHARE}, upwards, as they are now and as they would be about. A further size is "
+    "taken to give what is predicted, with the error of the largest measured one; more runs to have the mean and "
+    "deviation of those there are."
+)
 _ONE_RUN = "fewer than three runs: no interval"
 _NOTHING = "No series has a second size, so nothing can be predicted."
 
 
 def predictions(dataset: Dataset) -> Table:
-    """Return what is predicted of sizes that a study has not measured, as far as claims reach."""
+    """Return the predictions of sizes that a study has not measured."""
     return prediction_table(study_predictions(dataset))
 
 
 def not_predicted(dataset: Dataset) -> Table:
-    """Return the series of a study of which nothing is predicted, and which point each needs."""
+    """Return the series without predictions, and why."""
     headings = (Heading("Series"), Heading("Not predicted"))
     rows = []
     for result in study_predictions(dataset):
@@ -47,7 +52,7 @@ def not_predicted(dataset: Dataset) -> Table:
 
 
 def back_test(dataset: Dataset) -> Table:
-    """Return the largest size of each series of a study that has three, as its smaller ones predict it."""
+    """Return the largest size of each series, predicted from smaller ones."""
     rows = [_case_row(dataset, case) for case in own_cases(dataset)]
     unit = COLUMNS[dataset.rate].unit
     headings = (
@@ -65,12 +70,15 @@ def back_test(dataset: Dataset) -> Table:
 
 
 def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
-    """Return the largest size of a series as the ring of nodes predicts it, as it was measured, and the error."""
     curve, target = case.curve, case.target
     log_rate = predicted_log_rate(curve, target.units)
     score = tested_score(curve, target.units)
-    reason = score if isinstance(score, str) else ""
-    bounds = None if isinstance(score, str) else interval(curve, score, log_rate)
+    reason = ""
+    if isinstance(score, str):
+        reason = score
+    bounds = None
+    if not isinstance(score, str):
+        bounds = interval(curve, score, log_rate)
     predicted = Cell.of(bounded(log_rate.factor, bounds), reason)
     measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
     return (
@@ -84,7 +92,7 @@ def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
 
 
 def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
-    """Return the predicted sizes of all curves that can be predicted, a group for each."""
+    """Return the predicted sizes of all curves, a group for each."""
     rows, groups = [], []
     for prediction in select_predictions(results):
         for size in prediction.sizes:
@@ -106,7 +114,7 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
 
 
 def describe(results: Sequence[Prediction | Refusal]) -> str:
-    """Return predictions and refusals as text for the command line; series that one reason refuses are listed once."""
+    """Return predictions and refusals as text for the command line."""
     parts = []
     for prediction in select_predictions(results):
         title = f"{prediction.curve.title}: {_measured(prediction.curve)}"
@@ -131,21 +139,27 @@ def _reasons(prediction: Prediction) -> Iterator[str]:
 
 
 def _measured(curve: Curve) -> str:
-    """Return which sizes of a curve were measured, and the rate of the largest."""
+    """Return the measured sizes of a curve and the largest's throughput."""
     sizes = listed(str(point.units) for point in curve.points)
-    devices = f" of {counted(curve.devices_per_unit, 'device')}" if curve.unit == Unit.NODE else ""
+    devices = ""
+    if curve.unit == Unit.NODE:
+        devices = f" of {counted(curve.devices_per_unit, 'device')}"
     units = _plural(curve.unit, [point.units for point in curve.points])
     rate = format_bounded(curve.last.rate)[0]
-    largest = f" on {curve.points[-1].units}" if len(curve.points) > 1 else ""
+    largest = ""
+    if len(curve.points) > 1:
+        largest = f" on {curve.points[-1].units}"
     return f"measured on {sizes} {units}{devices}, {rate} {curve.rate_unit}{largest}"
 
 
 def _plural(unit: Unit, units: Sequence[int]) -> str:
-    return str(unit) if list(units) == [1] else f"{unit}s"
+    if list(units) == [1]:
+        return str(unit)
+    return f"{unit}s"
 
 
 def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
-    """Yield what efficiencies are relative to, the largest size with an interval, and what intervals leave out."""
+    """Yield notes on efficiency, the largest tested size, and errors left out."""
     for prediction in select_predictions(results):
         curve = prediction.curve
         name = "" if len(results) == 1 else f"{curve.title}: "
@@ -154,6 +168,53 @@ def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
             reach = f"The largest size with an interval: {counted(prediction.largest_tested, curve.unit)}."
         yield f"{name}Efficiency is relative to {counted(prediction.reference.devices, 'device')}. {reach}"
         has_intervals = any(size.rate_interval for size in prediction.sizes)
-        used = (curve.points[0], curve.last) if curve.identity else ()
-        if has_intervals and any(point.log_rate.error is None for point in used):
+        errors = (curve.points[0].log_rate.error, curve.last.log_rate.error)
+        if curve.identity and has_intervals and None in errors:
             yield f"{name}{_NO_ERROR}"
+
+
+def further_measurements(dataset: Dataset) -> Table:
+    """Return what further measurements would narrow each prediction's interval to."""
+    rows, groups = [], []
+    for prediction in select_predictions(study_predictions(dataset)):
+        for size in prediction.sizes:
+            now = compute_half_width(prediction.curve, size.units)
+            for result in narrowings(prediction, size):
+                half_widths = (Cell(_percent(now)), Cell(_percent(result.half_width)))
+                rows.append((Cell(_size_name(prediction, size)), Cell(result.measurement), *half_widths))
+                groups.append(prediction.curve.title)
+    headings = (
+        Heading("Size"),
+        Heading("After measuring"),
+        Heading("Now", "+%", numeric=True),
+        Heading("Then", "+%", numeric=True),
+    )
+    empty = "No further measurement within reach would narrow an interval."
+    title = "What to measure next"
+    return Table(
+        "further-measurements", title, _FURTHER_CAPTION, headings, tuple(rows), empty=empty, groups=tuple(groups)
+    )
+
+
+def narrowing_lines(prediction: Prediction) -> Iterator[str]:
+    """Yield for each predicted size what would narrow its interval most."""
+    for size in prediction.sizes:
+        results = narrowings(prediction, size)
+        if not results:
+            continue
+        now, name = compute_half_width(prediction.curve, size.units), _size_name(prediction, size)
+        options = listed(f"{result.measurement} (+{_percent(result.half_width)} %)" for result in results)
+        if now is None:
+            yield f"to give {name} an interval of {_SHARE}, measure {options}"
+        else:
+            yield f"to narrow the {_SHARE} interval of {name}, now +{_percent(now)} %, measure {options}"
+
+
+def _size_name(prediction: Prediction, size: PredictedSize) -> str:
+    return counted(size.units, prediction.curve.unit)
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{100 * value:.0f}"

@@ -14,10 +14,7 @@ from dlperf_study.findings.published import differences, read_published
 from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
 from dlperf_study.metrics.published import STAGES
 from dlperf_study.metrics.statistics import Estimate, log_ratio
-from dlperf_study.report import context
-from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import MISSING, level_with_unit, listed
-from dlperf_study.report.say import TERMINAL, say
+from dlperf_study.report import context, formatting, say
 from dlperf_study.report.tables.missing import explain_unmeasured
 from dlperf_study.report.tables.published_sources import stage_cell
 from dlperf_study.report.tables.published_tables import mismatch_reasons
@@ -26,9 +23,7 @@ from dlperf_study.report.tables.table_builders import measured_column
 
 OURS = "ours"
 _OURS_BELOW, _NOTHING_BELOW = "Below a row: ours of the same question.", "Nothing of ours is next to it."
-#: The stages of a task by the metric of their times.
 _STAGES = {stage.metric: stage for stage in STAGES}
-#: What may differ between two published throughputs of one table.
 _FACTORS = (
     *("world_size", "servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
     *("data_source", "classifier", "sample_ratio", "classes"),
@@ -41,7 +36,7 @@ _NO_RATIO_INTERVAL = "no interval: it takes one of both ratios"
 
 
 def as_printed(dataset: Dataset) -> Iterator[Table]:
-    """Yield each table of results as printed, with ours below each row that was measured here."""
+    """Yield each published table, with measured results below its rows."""
     published = read_published(dataset)
     results = published.cells[published.cells["role"] == "result"]
     if len(results):
@@ -58,11 +53,13 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
     for label, printed in zip(grid.index, grid.to_numpy(), strict=True):
         rows.append((Cell(label), *map(Cell, printed)))
         of_row = results[results["row"] == label]
-        identities = {identity for match in of_row["match"] for identity in match.identities if identity in measured}
+        identities = set[str]().union(*(match.identities for match in of_row["match"])) & measured.keys()
         if identities:
             rows.append((Cell(OURS), *_our_cells(dataset, of_row, grid.columns)))
         of_ours |= identities
-    year = f", {origin.year}," if origin.year else ""
+    year = ""
+    if origin.year:
+        year = f", {origin.year},"
     printed_by = f"As {origin.authors}{year} printed it, cell by cell."
     page_caption = f"{printed_by} {_OURS_BELOW if of_ours else _NOTHING_BELOW}"
     if of_ours:
@@ -70,7 +67,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
         ours = dataset.only(configurations[configurations["identity"].isin(of_ours)])
         caption = f"{page_caption} {context.conditions(ours)} {context.repetition(ours)}"
     else:
-        caption = f"{page_caption} {' '.join(say(differences(list(results['match'])), TERMINAL))}"
+        caption = f"{page_caption} {' '.join(say.say(differences(list(results['match'])), say.TERMINAL))}"
     name, title = f"printed-{source}-{table}".replace("_", "-"), published.full_title(source, table)
     headings = (Heading(origin.tables[table].rows), *(Heading(label, numeric=True) for label in grid.columns))
     return Table(name, title, caption.strip(), headings, tuple(rows), page_caption=page_caption)
@@ -78,13 +75,11 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
 
 @kept_with_dataset
 def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
-    """Return our configurations with a throughput, by identity."""
     rows = dataset.configuration_rows
     return {identity: rows[identity] for identity in dataset.measured["identity"]}
 
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:
-    """Yield what ours gives for each printed cell of a row; a cell may hold several numbers."""
     for column in columns:
         cells = [_our_cell(dataset, result) for result in of_row[of_row["column"] == column].itertuples()]
         footnotes = dict.fromkeys(cell.footnote for cell in cells if cell.footnote)
@@ -92,7 +87,6 @@ def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -
 
 
 def _our_cell(dataset: Dataset, result: Any) -> Cell:
-    """Return ours for one printed result."""
     identities = result.match.identities
     if not identities:
         return Cell.missing(*mismatch_reasons(result.match))
@@ -111,15 +105,14 @@ def _our_cell(dataset: Dataset, result: Any) -> Cell:
 
 
 def _append_unit(cell: Cell, unit: str) -> Cell:
-    return replace(cell, text=f"{cell.text} {unit}") if unit and cell.text != MISSING else cell
+    if unit and cell.text != formatting.MISSING:
+        return replace(cell, text=f"{cell.text} {unit}")
+    return cell
 
 
 @dataclass(frozen=True)
 class Change:
-    """How much a throughput changes between two published configurations, in print and here.
-
-    ``table``: the title of the published table. ``between``: in what the two differ. Estimates are of logarithms.
-    """
+    """A throughput's change ``between`` two published configurations, as log ratios."""
 
     table: str
     program: str
@@ -148,7 +141,7 @@ def changes(dataset: Dataset) -> tuple[Change, ...]:
 
 
 def changes_table(dataset: Dataset) -> Table:
-    """Return how much throughputs change in print and here, and the quotient of both."""
+    """Return the changes of throughputs in print and here, and their quotients."""
     rows, groups = [], []
     for change in changes(dataset):
         ratios = (change.published, change.ours, change.ours.minus(change.published))
@@ -162,7 +155,9 @@ def changes_table(dataset: Dataset) -> Table:
     for label in ("Published", "Ours", "Ours / published"):
         headings.append(Heading(label, "×", numeric=True, interval=True))
     caption = f"{_CHANGES_CAPTION}{context.quick_label(dataset)}"
-    empty = _NO_CHANGES if dataset.plan.published else NO_SOURCES
+    empty = _NO_CHANGES
+    if not dataset.plan.published:
+        empty = context.NO_SOURCES
     name, title = "published-changes", "Change in print and here"
     return Table(name, title, caption, tuple(headings), tuple(rows), empty=empty, groups=tuple(groups))
 
@@ -188,18 +183,18 @@ def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
 
 
 def _differing_factors(first: Any, last: Any) -> str:
-    """Return in which factors two published configurations differ: ``devices from 1 to 8``."""
+    """Return the factors in which two differ: ``devices from 1 to 8``."""
     differing = []
     for name in _FACTORS:
         levels = [getattr(point, name) for point in (first, last)]
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
-            names = [level_with_unit(name, level) for level in levels]
+            names = [formatting.level_with_unit(name, level) for level in levels]
             differing.append(f"{column_named(name).words} from {names[0]} to {names[1]}")
-    return listed(differing)
+    return formatting.listed(differing)
 
 
 def published_ratio(first: Any, last: Any) -> Estimate:
-    """Return the logarithm of a published ratio; only one to the baseline of its line may have an interval."""
+    """Return the logarithm of a published ratio, with any printed interval."""
     ratio = last.value / first.value
     if last.baseline != first.cell or is_missing(last.speedup_low):
         return Estimate(math.log(ratio))

@@ -11,10 +11,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
 from dlperf_study.metrics.published import STAGES, Stage, select_same_network, stage_obstacle, stage_rows
-from dlperf_study.report import context, formatting
+from dlperf_study.report import context, formatting, series
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import display_name, listed
-from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import intervals
@@ -24,12 +22,11 @@ _CONDITIONS = {
     **{"program": "framework", "mode": "", "device": "device", "device_name": "device_name"},
     **{"hardware": "cpu_model", "software": "", "link": "link", "data_source": "data_source"},
 }
-#: Those of which sources and our runs have the same levels.
 _LEVELS = ("device", "data_source")
 
 
 def sources(dataset: Dataset) -> Table:
-    """Return what is known of each source, one below the other, and the same facts of our runs."""
+    """Return the facts of each source, and of the study's runs."""
     published, runs = read_published(dataset), dataset.completed_runs
     ours = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
     ours[COLUMNS["software"].label] = context.versions(runs)
@@ -44,14 +41,13 @@ def sources(dataset: Dataset) -> Table:
 
 
 def _facts(published: Published, name: str) -> dict[str, str]:
-    """Return what a source states and, as the last fact, what it does not."""
     source = published.sources[name]
     conditions = {}
     for column in (*_CONDITIONS, "estimator"):
         levels = published_levels(published, name, column)
         # Other facts are in the words of the source.
         if levels and column in _LEVELS:
-            levels = " / ".join(map(display_name, levels.split(" / ")))
+            levels = " / ".join(map(formatting.display_name, levels.split(" / ")))
         conditions[COLUMNS[column].label] = levels
     facts = {
         "Question": source.question,
@@ -67,12 +63,12 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
     missing = [in_sentence(label) for label in required if not facts[label]]
     if missing:
-        facts["Not stated"] = listed(missing)
+        facts["Not stated"] = formatting.listed(missing)
     return {label: fact for label, fact in facts.items() if fact}
 
 
 def _inferred(published: Published, name: str) -> str:
-    """Return the columns whose values a source does not state, without those that are products of others."""
+    """Return the inferred columns of a source, except products."""
     groups = []
     for value in published_levels(published, name, "inferred").split(" / "):
         columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
@@ -82,17 +78,19 @@ def _inferred(published: Published, name: str) -> str:
 
 
 def published_levels(published: Published, name: str, column: str) -> str:
-    """Return what a source states of its results in one column, divided by slashes; empty if nothing."""
+    """Return a source's values in a column, separated by slashes."""
     results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
     return " / ".join(str(level) for level in dict.fromkeys(results[column].dropna()))
 
 
 def hardware_sentence(published: Published) -> str:
-    """Return the sentence on what each source ran on; empty without a source."""
+    """Return the sentence on the hardware of each source."""
     machines = []
     for name, source in published.sources.items():
         machines.append(f"{source.title}: {published_levels(published, name, 'hardware') or 'not stated'}")
-    return f"Published on {'; '.join(machines)}." if machines else ""
+    if machines:
+        return f"Published on {'; '.join(machines)}."
+    return ""
 
 
 def comparability_notes(published: Published) -> Iterator[str]:
@@ -110,7 +108,7 @@ _HOW_STAGES = (
 
 
 def stages(dataset: Dataset) -> Table:
-    """Return the stages of every published task, and after those of a table the stages of ours."""
+    """Return the stages of each published task, then the measured stages."""
     published = read_published(dataset)
     rows, groups = [], []
     for (source, name), tasks in stage_rows(published.cells).groupby(["source", "table"], sort=False):
@@ -123,13 +121,14 @@ def stages(dataset: Dataset) -> Table:
     notes = (_HOW_STAGES, *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
     page_caption = "Seconds of one worker for one task."
     caption = f"{page_caption} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
-    empty = "Its sources print no stages of a task." if published.sources else NO_SOURCES
+    empty = NO_SOURCES
+    if published.sources:
+        empty = "Its sources print no stages of a task."
     headed = Table("stages", "Stages of a task", caption, tuple(headings), tuple(rows), notes, empty, tuple(groups))
     return replace(headed, page_caption=page_caption)
 
 
 def _printed_stages(task: Any) -> tuple[Cell, ...]:
-    """Return the row of a published task."""
     cells = [Cell(str(task.program)), Cell(str(task.world_size))]
     for stage in STAGES:
         printed = getattr(task, stage.metric)
@@ -139,8 +138,7 @@ def _printed_stages(task: Any) -> tuple[Cell, ...]:
 
 
 def _our_stages(dataset: Dataset, task: Any) -> list[tuple[Cell, ...]]:
-    """Return the rows of our configurations, each for a task of as many samples as the published one."""
-    labels = configuration_labels(dataset)
+    labels = series.configuration_labels(dataset)
     rows = []
     for row in select_same_network(task, dataset.configurations).itertuples():
         steps = task.samples_per_task / row.batch_per_device
@@ -150,7 +148,7 @@ def _our_stages(dataset: Dataset, task: Any) -> list[tuple[Cell, ...]]:
 
 
 def stage_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
-    """Return the seconds of one stage of a task, with their interval, or why our windows don't measure it."""
+    """Return the seconds of one stage of a task, with its interval."""
     if reason := stage_obstacle(stage, row):
         return Cell.missing(reason)
     for column in filter(None, (stage.column, stage.without)):

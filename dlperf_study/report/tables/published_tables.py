@@ -15,17 +15,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import differences_from_baseline
-from dlperf_study.report import context
+from dlperf_study.report import context, formatting, series
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import (
-    display_name,
-    format_bounded,
-    format_column,
-    level_with_unit,
-    listed,
-    listed_columns,
-)
-from dlperf_study.report.series import configuration_labels, published_labels
 from dlperf_study.report.tables.audit_tables import audit_links
 from dlperf_study.report.tables.published_sources import comparability_notes, hardware_sentence
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -38,39 +29,38 @@ _NAMED = ("device_name", "link")
 
 
 def mismatch_reasons(match: Match, common: Sequence[Difference] = ()) -> tuple[str, ...]:
-    """Return why nothing of ours is next to a published number: in what the most similar configuration differs.
-
-    ``common``: what all such configurations of a table differ in, which is apart from the rest.
-    """
+    """Return why no configuration matches; ``common`` differences come first."""
     if not match.differences:
         return (NO_CONFIGURATION,)
     further = [difference for difference in match.differences if difference not in common]
     reason = f"no configuration answers the same question; the most similar differs in {_listed(common or further)}"
-    return (reason, f"and also in {_listed(further)}") if common and further else (reason,)
+    if common and further:
+        return (reason, f"and also in {_listed(further)}")
+    return (reason,)
 
 
 def common_differences(matches: Iterable[Match]) -> list[Difference]:
-    """Return what the most similar configurations of all published numbers without one of ours differ in."""
+    """Return the differences that all unmatched published numbers share."""
     unanswered = [match.differences for match in matches if not match.identities]
-    first = unanswered[0] if unanswered else ()
-    return [difference for difference in first if all(difference in differences for differences in unanswered)]
+    if not unanswered:
+        return []
+    return [difference for difference in unanswered[0] if all(difference in differences for differences in unanswered)]
 
 
 def _listed(differences: Iterable[Difference]) -> str:
-    """Return differences as a sentence lists them: ``device (published GPU, ours CPU) and batch per device (…)``."""
+    """Return differences as text: ``device (published GPU, ours CPU)``."""
     parts = []
     for difference in differences:
-        ours = "not known" if difference.ours is None else level_with_unit(difference.name, difference.ours)
+        ours = "not known" if difference.ours is None else formatting.level_with_unit(difference.name, difference.ours)
         label = COLUMNS[difference.name].words
-        parts.append(f"{label} (published {level_with_unit(difference.name, difference.published)}, ours {ours})")
-    return listed(parts)
+        parts.append(
+            f"{label} (published {formatting.level_with_unit(difference.name, difference.published)}, ours {ours})"
+        )
+    return formatting.listed(parts)
 
 
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
-    """Return what a reader must know of a published number and the row of ours that answers its question.
-
-    These are devices, link and versions, where they are known of both, and what its source leaves open.
-    """
+    """Return known differences between a published number and its match."""
     runs, parts = dataset.completed_runs, []
     runs = runs[runs["identity"] == row.identity]
     for name in _NAMED:
@@ -85,17 +75,19 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
             continue
         # It is always said where images come from.
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            parts.append(f"its source does not state {column_named(name).words}, ours {level_with_unit(name, level)}")
-    return f"the same question, but {'; '.join(parts)}" if parts else ""
+            parts.append(
+                f"its source does not state {column_named(name).words}, ours {formatting.level_with_unit(name, level)}"
+            )
+    if parts:
+        return f"the same question, but {'; '.join(parts)}"
+    return ""
 
 
-#: Why a published number has no interval, by its estimator.
 WITHOUT_RUNS = {
     "median": "no interval: only the median of its runs is printed",
     "one value": "no interval: one value printed",
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
-#: The columns of ours that also say what differs although the question is the same.
 _WITH_DIFFERENCES = ("throughput", "exposed_share")
 _NO_BASELINE = "its source prints no single device of this line"
 _COMPARED = "Different programs on different machines: compare how they scale, not how fast they are."
@@ -112,24 +104,25 @@ _HOW = (
 
 
 def next_to_ours(dataset: Dataset) -> Table:
-    """Return every published throughput and its speedup, next to our configuration that answers the same question."""
+    """Return published throughputs and speedups beside the matching measured ones."""
     published = read_published(dataset)
     speedup = _link_to_audit(dataset, _published_speedup())
     points = _matched(dataset, published.points)
-    is_any_measured = points["identity"].isin(dataset.measured["identity"]).any()
     # Where nothing is measured, one column says why.
-    of_measured = ("throughput", "mean_of_rates", "baseline_throughput", "speedup")
-    names = of_measured if is_any_measured else ("throughput",)
+    names, notes = ["throughput"], [_HOW]
+    if points["identity"].isin(dataset.measured["identity"]).any():
+        names += ["mean_of_rates", "baseline_throughput", "speedup"]
+        notes.append(defined("mean_of_rates"))
     ours = [_our_column(dataset, name, points["match"]) for name in names]
     columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
-    notes = (_HOW, *((defined("mean_of_rates"),) if is_any_measured else ()), *comparability_notes(published))
+    notes += comparability_notes(published)
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
     caption = f"{_APART} {hardware_sentence(published)} Ours: {conditions}"
-    return _table(published, points, "published", "Published, and ours", columns, caption, notes)
+    return _table(published, points, "published", "Published, and ours", columns, caption, tuple(notes))
 
 
 def communication(dataset: Dataset) -> Table:
-    """Return what sources print of the time of exchange, next to our exposed share."""
+    """Return printed communication times next to the measured exposed share."""
     published = read_published(dataset)
     points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
@@ -144,24 +137,26 @@ def communication(dataset: Dataset) -> Table:
 
 
 def ours_alone(dataset: Dataset) -> Table:
-    """Return every configuration of ours that answers the question of no published number, and why."""
+    """Return the configurations without a matching published number, and why."""
     published = read_published(dataset)
     results = published.cells[published.cells["role"] == "result"]
-    labels, rows = configuration_labels(dataset), []
+    labels, rows = series.configuration_labels(dataset), []
     for identity, differences in SameQuestion(results, dataset.configurations).unmatched().items():
         reason = f"the most similar published number differs in {_listed(differences)}"
         rows.append((Cell(labels[identity]), Cell(reason)))
     headings = (Heading("Configuration of ours"), Heading("Why it is next to no published number"))
     caption = "They were planned, and measured where possible, but no source printed a number of the same question."
-    empty = "Every configuration of this study is next to a published number." if published.sources else NO_SOURCES
+    empty = NO_SOURCES
+    if published.sources:
+        empty = "Every configuration of this study is next to a published number."
     return Table("published-without-number", "Ours alone", caption, headings, tuple(rows), empty=empty)
 
 
 def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per point and per configuration of ours that answers its question, with its match."""
+    """Return a row per point and matching configuration."""
     matches = SameQuestion(points, dataset.configurations).matches()
     matched = points.assign(match=matches, identity=[match.identities for match in matches]).explode("identity")
-    return matched.assign(line=published_labels(matched))
+    return matched.assign(line=series.published_labels(matched))
 
 
 def _table(
@@ -173,17 +168,19 @@ def _table(
     caption: str,
     notes: tuple[str, ...],
 ) -> Table:
-    """Return the matched points, grouped by published table."""
     groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
-    empty = "Its sources print no such number." if published.sources else NO_SOURCES
+    empty = NO_SOURCES
+    if published.sources:
+        empty = "Its sources print no such number."
     return grouped_table(name, title, caption, columns, groups, notes, empty, _COMPARED)
 
 
 def _keys(points: pd.DataFrame) -> list[TableColumn]:
-    """Return the columns that name a point: its line, unless all are of one, and its devices."""
     line = TableColumn(Heading("Line"), lambda row: Cell(row.line))
     devices = TableColumn(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size)))
-    return [line, devices] if points["line"].nunique() > 1 else [devices]
+    if points["line"].nunique() > 1:
+        return [line, devices]
+    return [devices]
 
 
 def _published_throughput() -> TableColumn:
@@ -191,18 +188,21 @@ def _published_throughput() -> TableColumn:
 
     def cell(row: Any) -> Cell:
         if row.value != parse_value(row.printed):
-            return Cell(format_column(row, "throughput")[0], footnote=f"printed as {row.printed} {TOKENS_PER_DEVICE}")
+            return Cell(
+                formatting.format_column(row, "throughput")[0], footnote=f"printed as {row.printed} {TOKENS_PER_DEVICE}"
+            )
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
         bounds = (row.throughput_low, row.throughput_high)
-        return Cell(row.printed, format_bounded(row.value, *bounds)[1], _outside_note(row.value, *bounds))
+        return Cell(row.printed, formatting.format_bounded(row.value, *bounds)[1], _outside_note(row.value, *bounds))
 
     return TableColumn(heading, cell)
 
 
 def _outside_note(value: float, low: float, high: float) -> str:
-    """Return the note on a value that is outside its interval; empty for any other."""
-    return "" if low <= value <= high else "outside its interval, which is that of the means of printed runs"
+    if low <= value <= high:
+        return ""
+    return "outside its interval, which is that of the means of printed runs"
 
 
 def _published_speedup() -> TableColumn:
@@ -216,16 +216,20 @@ def _published_speedup() -> TableColumn:
         if is_missing(row.speedup_low):
             # The baseline of its line may have no runs where the point has them.
             no_runs = is_missing(row.throughput_low)
-            footnote = WITHOUT_RUNS[row.estimator] if no_runs else "no interval: no runs of its baseline"
+            footnote = "no interval: no runs of its baseline"
+            if no_runs:
+                footnote = WITHOUT_RUNS[row.estimator]
         else:
             footnote = _outside_note(row.speedup, row.speedup_low, row.speedup_high)
-        return Cell(*format_column(row, "speedup"), footnote)
+        return Cell(*formatting.format_column(row, "speedup"), footnote)
 
     return TableColumn(heading, cell)
 
 
 def _baseline(row: Any) -> Cell:
-    return Cell.missing(_NO_BASELINE) if is_missing(row.baseline_printed) else Cell(row.baseline_printed)
+    if is_missing(row.baseline_printed):
+        return Cell.missing(_NO_BASELINE)
+    return Cell(row.baseline_printed)
 
 
 _BASELINE = TableColumn(Heading("Published baseline throughput", COLUMNS["throughput"].unit, numeric=True), _baseline)
@@ -234,7 +238,7 @@ _BASELINE = TableColumn(Heading("Published baseline throughput", COLUMNS["throug
 def _printed_ratio(row: Any) -> Cell:
     if is_missing(row.printed_ratio):
         return Cell.missing("its source prints no ratio here")
-    footnote = "" if row.ratio == "speedup" else f"printed as {display_name(row.ratio)}"
+    footnote = "" if row.ratio == "speedup" else f"printed as {formatting.display_name(row.ratio)}"
     return Cell(row.printed_ratio, footnote=footnote)
 
 
@@ -242,7 +246,7 @@ _AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
 
 
 def _link_to_audit(dataset: Dataset, column: TableColumn) -> TableColumn:
-    """Return a column whose cells also lead to what the audit says of the published numbers of their row."""
+    """Return a column whose cells link to the audit's diagnostics."""
     links = audit_links(dataset)
 
     def cell(row: Any) -> Cell:
@@ -255,7 +259,6 @@ def _link_to_audit(dataset: Dataset, column: TableColumn) -> TableColumn:
 
 
 def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableColumn:
-    """Return a column of our own values, each in the row of a published number; ``matches``: of all these."""
     rows, common = dataset.configuration_rows, common_differences(matches)
     column = measured_column(dataset, name)
     heading = replace(column.heading, label=f"Our {in_sentence(column.heading.label)}")
@@ -265,7 +268,7 @@ def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableC
         if row.identity not in rows:
             return Cell.missing(*mismatch_reasons(row.match, common))
         if parameters := unlike.get(row.identity):
-            differing = listed_columns(parameters)
+            differing = formatting.listed_columns(parameters)
             return Cell.missing(f"our baseline differs from it in {differing}: not how one line scales")
         ours = column.cell(rows[row.identity])
         if name not in _WITH_DIFFERENCES:

@@ -10,8 +10,7 @@ from dlperf_study.dataset.study_diagnostics import mixed_environments, mixed_hos
 from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
-from dlperf_study.report import context
-from dlperf_study.report.formatting import listed, listed_columns
+from dlperf_study.report import context, formatting
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.selftest.result import Machine, last_passed, read_results
 from dlperf_study.study.job import ROUNDS
@@ -20,7 +19,6 @@ MET, NOT_MET, NOT_RUN = "met", "not met", "not run"
 #: The result of a rule and its number; None if the rule does not apply to a study.
 Result = tuple[str, str] | None
 
-#: What a run must record of hardware and software.
 SETUP = (
     *("device", "device_name", "cpu_model", "cores", "memory_bytes", "link", "host", "launcher"),
     *("library", "library_version", "python_version", "library_settings"),
@@ -30,7 +28,7 @@ _NO_RUN = "No configuration has a throughput."
 
 
 def rules(dataset: Dataset) -> Table:
-    """Return each rule that applies, whether the study meets it, and its number."""
+    """Return each rule that applies, its result, and its number."""
     rows = []
     if len(dataset.measured):
         for rule, check in _RULES.items():
@@ -81,7 +79,9 @@ def _order(dataset: Dataset) -> Result:
     runs = dataset.completed_runs
     if dataset.plan.ingested_from or runs["identity"].nunique() < 2:
         return None
-    interleaved = int(runs["round"].notna().sum()) if dataset.plan.order == ROUNDS else 0
+    interleaved = 0
+    if dataset.plan.order == ROUNDS:
+        interleaved = int(runs["round"].notna().sum())
     return _result(interleaved == len(runs), _count(interleaved, len(runs), "run"))
 
 
@@ -92,7 +92,7 @@ def _intervals(dataset: Dataset) -> Result:
     counts = [_count(throughputs, len(rows), "throughput")]
     if len(scaled):
         counts.append(_count(speedups, len(scaled), "speedup"))
-    return _result(throughputs == len(rows) and speedups == len(scaled), listed(counts))
+    return _result(throughputs == len(rows) and speedups == len(scaled), formatting.listed(counts))
 
 
 def _target(dataset: Dataset) -> Result:
@@ -138,12 +138,12 @@ def _setup(dataset: Dataset) -> Result:
     unknown = [name for name in SETUP if runs[name].isna().any()]
     recorded = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts recorded"
     if unknown:
-        recorded += f", without {listed_columns(unknown)}"
+        recorded += f", without {formatting.listed_columns(unknown)}"
     mixed = [*mixed_environments(runs), *mixed_hosts(runs)]
     # An uncommitted file is no difference between two runs.
     differing = dict.fromkeys(diagnostic.subject for diagnostic in mixed if diagnostic.subject != "git_dirty")
     if differing:
-        recorded += f"; different between runs: {listed_columns(differing)}"
+        recorded += f"; different between runs: {formatting.listed_columns(differing)}"
     return _result(not unknown and not differing, recorded)
 
 
@@ -163,7 +163,6 @@ def _self_test(dataset: Dataset) -> Result:
     return _result(passed == len(machines), _count(passed, len(machines), "machine"))
 
 
-#: Each rule with its check, in the order of the table.
 _RULES: dict[str, Callable[[Dataset], Result]] = {
     "The study measured the baseline of every speedup, with the same framework and model": _baseline,
     "Every configuration has as many runs as its outcomes need": _rounds,

@@ -11,31 +11,25 @@ from dlperf_study.report.formatting import format_bounded, listed
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import verdict_text
 from dlperf_study.selftest.evaluation import analysis_code
-from dlperf_study.selftest.result import (
-    Machine,
-    SelftestResult,
-    Status,
-    last_not_passed,
-    last_passed,
-    read_results,
-)
+from dlperf_study.selftest.result import Machine, SelftestResult, Status, last_not_passed, last_passed, read_results
 
 #: A report keeps what was so when it was built.
 NEVER = "never passed on {} before this report was built{}; `{}` runs it, and the next report says so"
 UNKNOWN_MACHINE = "unknown on {}: its runs do not say how many cores it has"
 _OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
-#: How many characters of a digest are shown.
 _DIGEST = 12
 
 
 def checks(result: SelftestResult) -> Table:
     """Return what each check requires, and what was seen."""
     headings = tuple(map(Heading, ("Check", "Result", "Requirement", "Seen")))
-    rows = [
-        (Cell(check.name), Cell(check.status), Cell(check.requirement), Cell(check.seen)) for check in result.checks
-    ]
+    rows = []
+    for check in result.checks:
+        rows.append((Cell(check.name), Cell(check.status), Cell(check.requirement), Cell(check.seen)))
     machine = result.machine
-    form = " Quick mode: it shows that the checks work, not that the instrument is right." if result.quick else ""
+    form = ""
+    if result.quick:
+        form = " Quick mode: it shows that the checks work, not that the instrument is right."
     caption = (
         f"Ended {_time(result)} on {machine.host} ({machine.cpu_model}, {counted(machine.cores, 'core')}), measuring "
         f"code {result.code[:_DIGEST]}, analysis code {result.analysis_code[:_DIGEST] or 'not recorded'}.{form}"
@@ -44,7 +38,7 @@ def checks(result: SelftestResult) -> Table:
 
 
 def comparisons(result: SelftestResult) -> Table:
-    """Return every ratio that has an interval and a verdict next to the true one, by check."""
+    """Return every measured ratio next to the true one, by check."""
     headings = (
         Heading("Study"),
         Heading("True ratio", "×", numeric=True),
@@ -83,10 +77,7 @@ def not_passed(result: SelftestResult) -> Table:
 
 
 def selftest_note(dataset: Dataset) -> str:
-    """Return when the self-test last passed on each machine of a study's runs, with which code, and if it failed since.
-
-    Empty for ingested logs, which this project did not measure, and where no run completed.
-    """
+    """Return when the self-test last passed on each machine, if measured."""
     if dataset.plan.ingested_from:
         return ""
     try:
@@ -111,18 +102,24 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
         return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "", command)
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
     skipped = passed.list_names(Status.SKIPPED)
-    parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["quick mode"] if passed.quick else [])]
+    parts = [count]
+    if skipped:
+        parts.append(f"skipped: {listed(skipped)}")
+    if passed.quick:
+        parts.append("quick mode")
     measuring = "this" if codes == {passed.code} else "other"
     analysing = "this" if passed.analysis_code == analysis_code() else "other"
     code = f"with {measuring} measuring code and {analysing} analysis code"
     note = f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
-    return f"{note}; since then {_failure(failure)}" if failure else note
+    if failure:
+        return f"{note}; since then {_failure(failure)}"
+    return note
 
 
 def _failure(result: SelftestResult) -> str:
-    """Return when a self-test that did not pass ended, and which of its checks did not pass."""
     parts = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
-    parts += ["quick mode"] if result.quick else []
+    if result.quick:
+        parts.append("quick mode")
     return f"not passed on {_time(result)} ({', '.join(parts) or 'every check was skipped'})"
 
 

@@ -9,23 +9,9 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.metrics.statistics import log_ratio
-from dlperf_study.report import context, formatting
-from dlperf_study.report.formatting import integer, listed, model_name
-from dlperf_study.report.section import evidence_anchor
-from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
-from dlperf_study.report.tables.page_tables import computation_notes
+from dlperf_study.report import context, formatting, section, series
+from dlperf_study.report.tables import page_tables, table_builders
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.report.tables.table_builders import (
-    TableColumn,
-    defined,
-    factor_column,
-    grouped_table,
-    label_column,
-    run_column,
-    table_of_configurations,
-    table_of_groups,
-    table_of_runs,
-)
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import ROUNDS, Outcome
 from dlperf_study.training.part_names import same_alone
@@ -52,7 +38,7 @@ _IN_BLOCKS = (
 
 
 def measured(dataset: Dataset) -> Table:
-    """Return the main table: what each configuration reached, and against which baseline."""
+    """Return the main table: throughputs, speedups, and their baselines."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
     names = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
     of_device = context.known_columns(dataset.configurations, ("device_token_throughput",))
@@ -61,64 +47,65 @@ def measured(dataset: Dataset) -> Table:
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     ratios = _ratios(dataset)
     has_speedup = ratios and dataset.configurations["speedup"].notna().any()
-    baseline_rates = [f"baseline_{dataset.rate}"] if has_speedup else []
+    baseline_rates = []
+    if has_speedup:
+        baseline_rates = [f"baseline_{dataset.rate}"]
     # On a phone the first columns are what is seen.
     columns = (*rates, *ratios, *utilisation, *baseline_rates, "runs_completed")
-    notes = [*map(defined, (*rates, *utilisation))]
+    notes = [*map(table_builders.defined, (*rates, *utilisation))]
     rows = dataset.measured
     # Conventions of what a FLOP of a sequence is differ by 30 %.
     if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any():
         notes.append(_TOKENS_AND_FLOPS)
-    return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
+    return table_builders.table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
 def _ratios(dataset: Dataset) -> tuple[str, ...]:
-    """Return the columns of ratios to the baseline that say something: none where each configuration is its own.
-
-    Where every baseline has as many devices, an efficiency is the speedup once more.
-    """
+    """Return the columns of ratios that differ from each other."""
     rows = dataset.configurations
     differs = rows["baseline_identity"].notna() & (rows["baseline_identity"] != rows["identity"])
     if not differs.any():
         return ()
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
     is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
-    return ("speedup", *(("efficiency",) if is_scaled.any() else ()))
+    if is_scaled.any():
+        return ("speedup", "efficiency")
+    return ("speedup",)
 
 
 def scaling(dataset: Dataset) -> Table:
-    """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
+    """Return speedups and efficiencies with the throughput of each baseline."""
     ratios = ("speedup", "efficiency", "baseline_verdict")
     rates, baselines = (
         context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "baseline_throughput")
     )
     columns = (*rates, *ratios, *baselines)
-    definitions = map(defined, ratios)
+    definitions = map(table_builders.defined, ratios)
     notes = (*definitions, *comparison_notes(dataset))
-    return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
+    return table_builders.table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
 
 
 def comparison(dataset: Dataset) -> Table:
-    """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
+    """Return the throughput, reference, ratio and verdict of each configuration."""
     ratios = ("relative_throughput",)
     rates, references = (
         context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "reference_throughput")
     )
     columns = (*rates, *ratios, "verdict", *references, "runs_completed")
-    definitions = map(defined, [name for name in columns[:-1] if name != "throughput"])
+    definitions = map(table_builders.defined, [name for name in columns[:-1] if name != "throughput"])
     notes = [*definitions, VERDICTS_TOGETHER, *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.
     for _, rows in dataset.measured.groupby("model", sort=False):
-        counts = listed(map(integer, ordered_levels(rows["parameters"])))
-        notes.append(f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0.")
-    keys = list(map(factor_column, ("framework", "strategy", "world_size")))
-    if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
-        keys.append(label_column("Also", "other_differences"))
-    return table_of_groups(dataset, "comparison", "Which is faster", keys, columns, tuple(notes))
+        counts = formatting.listed(map(formatting.integer, series.ordered_levels(rows["parameters"])))
+        notes.append(f"{formatting.model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0.")
+    keys = list(map(table_builders.factor_column, ("framework", "strategy", "world_size")))
+    if any(group.rows["other_differences"].any() for group in series.all_groups(dataset)):
+        keys.append(table_builders.label_column("Also", "other_differences"))
+    return table_builders.table_of_groups(dataset, "comparison", "Which is faster", keys, columns, tuple(notes))
 
 
 def differences(dataset: Dataset) -> Table:
-    """Return what a step takes more or less than that of the reference, and in which part."""
+    """Return the difference of each step part from the reference."""
     parts = [
         "computation_seconds",
         *(["input_seconds"] if context.waits_for_batches(dataset) else []),
@@ -128,17 +115,14 @@ def differences(dataset: Dataset) -> Table:
     for part in ("broken_down_step_seconds", *parts):
         columns += [part, part.replace("_seconds", "_difference_seconds")]
     columns.append("difference_lies_in")
-    definitions = map(defined, (*parts, "difference_lies_in"))
-    notes = (_NEGATIVE, *definitions, *computation_notes(dataset))
-    keys = [label_column(COLUMNS["identity"].label, "label")]
-    return table_of_groups(dataset, "differences", "Why", keys, columns, notes)
+    definitions = map(table_builders.defined, (*parts, "difference_lies_in"))
+    notes = (_NEGATIVE, *definitions, *page_tables.computation_notes(dataset))
+    keys = [table_builders.label_column(COLUMNS["identity"].label, "label")]
+    return table_builders.table_of_groups(dataset, "differences", "Why", keys, columns, notes)
 
 
 def failures(dataset: Dataset) -> Table:
-    """Return the runs that failed or are refused, and why.
-
-    Configurations of which every run lacked memory are in the table on memory.
-    """
+    """Return failed and rejected runs; out-of-memory is in the memory table."""
     wording, all_runs = context.page_wording(dataset), dataset.runs
     has_completed = all_runs["identity"].isin(dataset.completed_runs["identity"])
     is_elsewhere = (all_runs["outcome"] == Outcome.OUT_OF_MEMORY) & ~has_completed
@@ -146,15 +130,17 @@ def failures(dataset: Dataset) -> Table:
     columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
     if wording.is_measured:
         columns.append("run_seconds")
-    empty = wording.no_failure if len(all_runs) else _NO_RUN
+    empty = _NO_RUN
+    if len(all_runs):
+        empty = wording.no_failure
     if is_elsewhere.any():
         empty = "No run failed but those that did not fit in memory, which are in the table on memory."
-    return table_of_runs(dataset, "failures", wording.failures_title, columns, runs, empty=empty)
+    return table_builders.table_of_runs(dataset, "failures", wording.failures_title, columns, runs, empty=empty)
 
 
 def unsupported(dataset: Dataset) -> Table:
-    """Return the configurations that can't run here or have no logs, and why."""
-    wording, labels = context.page_wording(dataset), configuration_labels(dataset)
+    """Return configurations that cannot run or have no logs, and why."""
+    wording, labels = context.page_wording(dataset), series.configuration_labels(dataset)
     rows = dataset.configurations[~dataset.configurations["unsupported_reason"].map(is_missing)]
     cells = tuple((Cell(labels[row.identity]), Cell(row.unsupported_reason)) for row in rows.itertuples())
     caption = f"{wording.unsupported if cells else ''}{context.quick_label(dataset)}"
@@ -168,24 +154,29 @@ _NUMBERS = (
     *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
     *("final_loss", "energy_per_sample"),
 )
-#: What the other cells of a run are made from.
 _OF_RUN = (
     *("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from"),
     "disturbed",
 )
-#: Of a time as 2026-11-22T14:55:41.349872+00:00, the letters up to the second.
 _TO_THE_SECOND = 19
 _CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."
 _NO_RUN = "No run was found."
 
 
 def runs(dataset: Dataset) -> Table:
-    """Return every run below the name of its configuration and the folder of its evidence."""
+    """Return every run, grouped by configuration and folder."""
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
     # Lines of logs have times without a date, or none.
-    begun = [_started()] if dataset.runs["started"].notna().any() else []
-    columns = [_run_number(dataset.runs), _outcome(), *begun, *map(partial(run_column, dataset.runs), numbers)]
-    labels = configuration_labels(dataset)
+    begun = []
+    if dataset.runs["started"].notna().any():
+        begun = [_started()]
+    columns = [
+        _run_number(dataset.runs),
+        _outcome(),
+        *begun,
+        *map(partial(table_builders.run_column, dataset.runs), numbers),
+    ]
+    labels = series.configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
     shown = dataset.runs[[*_OF_RUN, *numbers]]
@@ -196,57 +187,56 @@ def runs(dataset: Dataset) -> Table:
         groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
     members = ((group, (row,)) for group, row in zip(groups, ordered.itertuples(), strict=True))
     caption = f"{_CAPTION} {context.conditions(dataset)}"
-    return grouped_table("runs", "Runs", caption, columns, members, map(defined, numbers), _NO_RUN, _CAPTION)
+    return table_builders.grouped_table(
+        "runs", "Runs", caption, columns, members, map(table_builders.defined, numbers), _NO_RUN, _CAPTION
+    )
 
 
-def _run_number(runs: pd.DataFrame) -> TableColumn:
-    """Return the column of the runs' folders; the first run of a configuration is where links lead."""
+def _run_number(runs: pd.DataFrame) -> table_builders.TableColumn:
     first_runs = runs.groupby("identity")["repetition"].min()
 
     def cell(row: Any) -> Cell:
         is_first = row.repetition == first_runs[row.identity]
-        return Cell(str(row.repetition), anchor=evidence_anchor(row.identity) if is_first else "")
+        return Cell(str(row.repetition), anchor=section.evidence_anchor(row.identity) if is_first else "")
 
-    return TableColumn(Heading("Run", numeric=True), cell)
+    return table_builders.TableColumn(Heading("Run", numeric=True), cell)
 
 
-def _outcome() -> TableColumn:
-    """Return the column of outcomes; why a run failed, and its background load, is a footnote."""
-
+def _outcome() -> table_builders.TableColumn:
     def cell(row: Any) -> Cell:
         if row.outcome != Outcome.COMPLETED:
             return Cell(str(row.outcome), footnote=str(row.reason or ""))
         is_disturbed = not is_missing(row.disturbed) and row.disturbed
         return Cell(str(row.outcome), footnote="disturbed by background load" if is_disturbed else "")
 
-    return TableColumn(Heading("Outcome"), cell)
+    return table_builders.TableColumn(Heading("Outcome"), cell)
 
 
-def _started() -> TableColumn:
-    """Return the column of the times at which runs began, to the second."""
-
+def _started() -> table_builders.TableColumn:
     def cell(row: Any) -> Cell:
         started = str(row.started)[:_TO_THE_SECOND].replace("T", " ")
-        return Cell(started) if isinstance(row.started, str) else Cell.missing("its record has no time")
+        if isinstance(row.started, str):
+            return Cell(started)
+        return Cell.missing("its record has no time")
 
-    return TableColumn(Heading("Started", "UTC", numeric=True), cell)
+    return table_builders.TableColumn(Heading("Started", "UTC", numeric=True), cell)
 
 
 def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
-    """Return what no interval shows, and a reader must know before believing a ratio of two configurations."""
+    """Return the limits of comparisons that no interval shows."""
     runs = dataset.completed_runs
-    is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
-    order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
-    rows = dataset.measured
-    notes = [_note_of_same_program(dataset, rows[rows["world_size"] == 1], group) for group in same_alone()]
-    return tuple(filter(None, (order_note, " ".join(filter(None, notes)))))
+    notes = []
+    if (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1:
+        notes.append(_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS)
+    alone = dataset.measured[dataset.measured["world_size"] == 1]
+    programs = [_note_of_same_program(dataset, alone, group) for group in same_alone()]
+    if any(programs):
+        notes.append(" ".join(filter(None, programs)))
+    return tuple(notes)
 
 
 def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tuple[str, ...]) -> str:
-    """Return that frameworks run one program on one device, and how many times as fast the faster of each pair is.
-
-    ``rows``: the configurations on one device.
-    """
+    """Return the difference between frameworks that run one program."""
     on_one_device = rows[rows["framework"].isin(frameworks)]
     common = [name for name in FIELD_NAMES if name != "framework"]
     throughputs = dataset.throughputs

@@ -19,7 +19,7 @@ from dlperf_study.report.tables.latex import latex_table
 
 @dataclass(frozen=True)
 class Page:
-    """One page of the report and the notebook it is made from."""
+    """One page of the report and its notebook."""
 
     notebook: str
     title: str
@@ -27,13 +27,13 @@ class Page:
 
     @classmethod
     def answering(cls, question: str) -> "Page":
-        """Return the page that answers one of the questions a study may ask."""
+        """Return the page of one report section."""
         return cls(question, question.capitalize(), f"{question}.html")
 
 
 @dataclass(frozen=True)
 class Link:
-    """A footnote that leads to ``target``, an anchor on another page; empty where there is no such page."""
+    """A footnote linked to ``target``, an anchor on another page."""
 
     text: str
     target: str
@@ -67,35 +67,39 @@ class Cell:
 
     @property
     def marked(self) -> str:
-        """The value, with a mark if a serious diagnostic is about it."""
+        """The value, marked if it is doubtful."""
         return marked(self.text, self.is_doubtful)
 
     @property
     def printed(self) -> str:
         """The value with its interval."""
-        return " ".join(filter(None, (self.marked, self.interval)))
+        return f"{self.marked} {self.interval}" if self.interval else self.marked
 
     @property
     def footnotes(self) -> tuple[Footnote, ...]:
         """All its footnotes."""
-        return (self.footnote, *self.further) if self.footnote else self.further
+        if self.footnote:
+            return (self.footnote, *self.further)
+        return self.further
 
     @classmethod
     def missing(cls, reason: str, *further: str) -> "Cell":
-        """Return the dash of a missing value; the reason is a footnote, and each further one."""
+        """Return the dash of a missing value, with its reasons."""
         return cls(MISSING, footnote=reason, further=further)
 
     @classmethod
     def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
-        """Return a value and its interval; the reason why it has none is a footnote."""
+        """Return a value and its interval, or a footnote without one."""
         printed, interval = format_bounded(*value, decision)
-        reason = "" if interval else no_interval
+        reason = no_interval
+        if interval:
+            reason = ""
         return cls(printed, interval, reason, reason=reason)
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of one column; ``column``: of the dataset, where its numbers are from."""
+    """The head of a column; ``column``: its column of the dataset."""
 
     label: str
     unit: str = ""
@@ -105,18 +109,22 @@ class Heading:
 
     @property
     def span(self) -> int:
-        """How many sub-columns it covers: the value and, where there is one, its interval."""
-        return 2 if self.interval else 1
+        """The number of sub-columns: one, or two with an interval."""
+        if self.interval:
+            return 2
+        return 1
 
     @property
     def text(self) -> str:
         """The label with its unit, on one line."""
-        return f"{self.label} ({self.unit})" if self.unit else self.label
+        if self.unit:
+            return f"{self.label} ({self.unit})"
+        return self.label
 
 
 @dataclass(frozen=True)
 class Table:
-    """A captioned table with ``notes`` below it; ``empty`` is shown instead when it has no row.
+    """A captioned table with ``notes``; ``empty`` is shown without rows.
 
     ``groups`` names the group of each row; a group's name is printed once, above its first row. ``page_caption``: what
     a page shows of the caption, because it says the rest once; None: all of it. The files keep the whole caption.
@@ -143,14 +151,14 @@ class Table:
 
     @cached_property
     def footnotes(self) -> dict[Footnote, str]:
-        """The distinct footnotes of all cells and the mark of each, in order of appearance."""
+        """The distinct footnotes of all cells and their marks, in order."""
         cells = chain.from_iterable(self.rows)
         distinct = dict.fromkeys(chain.from_iterable(cell.footnotes for cell in cells))
         return dict(zip(distinct, _marks(), strict=False))
 
     @property
     def notes_without_footnotes(self) -> list[str]:
-        """The notes that are not there already: where a definition says why a value is missing, it is a footnote."""
+        """The notes that are not footnotes already."""
         return [note for note in self.notes if note not in self.footnotes]
 
     def marks(self, cell: Cell) -> str:
@@ -163,10 +171,12 @@ class Table:
         return sum(heading.span for heading in self.headings)
 
     def grouped(self, positions: Sequence[int] | None = None) -> Iterator[tuple[str, tuple[Cell, ...]]]:
-        """Yield each row, or those at these positions, with the name of the group that begins with it, or nothing."""
+        """Yield rows, each with the group's name if it begins one."""
         previous = ""
         for position in range(len(self.rows)) if positions is None else positions:
-            group = self.groups[position] if self.groups else ""
+            group = ""
+            if self.groups:
+                group = self.groups[position]
             yield (group if group != previous else ""), self.rows[position]
             previous = group
 
@@ -176,7 +186,7 @@ class Table:
         return [row[position].text for row in self.rows]
 
     def save(self, paths: StudyPaths) -> "Table":
-        """Write the table as HTML, LaTeX and CSV into the study's tables; return it, to be shown."""
+        """Write the table as HTML, LaTeX and CSV; return it."""
         write_atomically(paths.tables / f"{self.name}.html", html_table(self) + "\n")
         write_atomically(paths.tables / f"{self.name}.tex", latex_table(self, paths.folder.name))
         write_atomically(paths.tables / f"{self.name}.csv", self.csv())
@@ -186,20 +196,21 @@ class Table:
         return saved
 
     def csv(self) -> str:
-        """Return the printed values as CSV: group, values and intervals, and the footnotes of each row at its end.
-
-        No text of it is a formula of a spreadsheet.
-        """
+        """Return the table as CSV: values, intervals, footnotes."""
         head = ["Group"] if self.groups else []
         for heading in self.headings:
-            head += [heading.text, f"{heading.label}, interval"] if heading.interval else [heading.text]
+            head.append(heading.text)
+            if heading.interval:
+                head.append(f"{heading.label}, interval")
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(map(_csv_cell, [*head, "Notes"]))
         for group, row in zip(self.groups or ("",) * len(self.rows), self.rows, strict=True):
             values = [group] if self.groups else []
             for heading, cell in zip(self.headings, row, strict=True):
-                values += [cell.text, cell.interval] if heading.interval else [cell.text]
+                values.append(cell.text)
+                if heading.interval:
+                    values.append(cell.interval)
             notes = dict.fromkeys(str(footnote) for cell in row for footnote in cell.footnotes)
             writer.writerow(map(_csv_cell, [*values, "; ".join(notes)]))
         return file.getvalue()
@@ -211,15 +222,17 @@ class Table:
         return html_on_page(self)
 
     def definition_anchor(self, heading: Heading) -> str:
-        """Return the name of the note that defines a column, to lead to it; empty where no note does."""
+        """Return the anchor of the note that defines a column."""
         is_defined = heading.label and any(
             note.startswith(f"{heading.label}: ") for note in self.notes_without_footnotes
         )
-        return f"definition-{self.name}-{self.headings.index(heading)}" if is_defined else ""
+        if is_defined:
+            return f"definition-{self.name}-{self.headings.index(heading)}"
+        return ""
 
 
 def _csv_cell(text: str) -> str:
-    """Return a text as CSV has it: a carriage return, which Python puts into no quotes, would begin another row."""
+    """Return a text as CSV; Python leaves carriage returns unquoted."""
     return disarmed(text).replace("\r", "\n")
 
 
@@ -230,7 +243,7 @@ def _marks() -> Iterator[str]:
 
 
 def as_text(table: Table) -> str:
-    """Return the rows of a table under their headings and groups, with the notes below them, as text."""
+    """Return the table as text: headings, groups, rows, notes."""
     rows = [[cell.printed for cell in row] for row in table.rows]
     printed = text_table([heading.text for heading in table.headings], rows).split("\n")
     head = len(printed) - len(rows)

@@ -17,25 +17,21 @@ from dlperf_study.findings import scaling
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.metric import Shown
-from dlperf_study.report import context, formatting
-from dlperf_study.report.formatting import Unit, display_name, listed, unit_in, unit_of
-from dlperf_study.report.say import say_one
-from dlperf_study.report.section import evidence_anchor
+from dlperf_study.report import context, formatting, say, section
 from dlperf_study.report.series import all_groups, all_series, short_labels
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
 from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table
 from dlperf_study.study.job import Outcome
 
 RATE_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
-#: Of a long table a page shows first so many rows with the largest values and with the smallest, and unexpected ones.
 MOST_AT_AN_END, MOST_UNEXPECTED = 10, 20
 
 
 @cached_by_parts
 def intervals() -> dict[str, tuple[str, str]]:
-    """Return the columns with the ends of the interval of each column that is shown with it, by its name."""
+    """Return the interval columns of each column."""
     ends = {}
     for name, metric in COLUMNS.items():
         if f"{name}_low" in COLUMNS and metric.shown is not Shown.DENOMINATOR:
@@ -45,7 +41,7 @@ def intervals() -> dict[str, tuple[str, str]]:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One column of a table: its heading, and how a row of the dataset becomes a cell of it."""
+    """One column of a table: its heading, and its cells."""
 
     heading: Heading
     cell: Callable[[Any], Cell]
@@ -54,7 +50,7 @@ class TableColumn:
 def laid_out(
     columns: Sequence[TableColumn], rows: Iterable[Any]
 ) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
-    """Return the headings of the columns, and a row of cells for each of the rows."""
+    """Return the headings, and the cells of each row."""
     headings = tuple(column.heading for column in columns)
     cells = []
     for row in rows:
@@ -63,18 +59,20 @@ def laid_out(
 
 
 def defined(name: str) -> str:
-    """Return the definition of a column as a note below a table."""
+    """Return a column's definition as a note."""
     return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
 
 
 def factor_column(name: str) -> TableColumn:
-    """Return a column of levels, as they are named in a paper."""
+    """Return a column of levels."""
 
     def cell(row: Any) -> Cell:
         level = getattr(row, name)
         if name == "batch_per_device" and not level:
             return Cell.missing("the global batch can't be shared equally")
-        return Cell.missing("not stated") if is_missing(level) else Cell(display_name(level))
+        if is_missing(level):
+            return Cell.missing("not stated")
+        return Cell(formatting.display_name(level))
 
     column = COLUMNS[name]
     return TableColumn(Heading(column.label, column.unit, numeric=column.is_number), cell)
@@ -82,12 +80,12 @@ def factor_column(name: str) -> TableColumn:
 
 @kept_with_dataset
 def measured_column(dataset: Dataset, name: str) -> TableColumn:
-    """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
+    """Return a column of measured values in their common unit."""
     metric = COLUMNS[name]
     if metric.shown in _SPECIAL_COLUMNS:
         column = _SPECIAL_COLUMNS[metric.shown](name, dataset)
     else:
-        unit = unit_in(dataset.configurations, name)
+        unit = formatting.unit_in(dataset.configurations, name)
         heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals())
         column = TableColumn(heading, lambda row: _measured_cell(dataset, row, name, unit))
     if not column.heading.numeric:
@@ -96,19 +94,19 @@ def measured_column(dataset: Dataset, name: str) -> TableColumn:
 
 
 def link_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:
-    """Return a column whose numbers lead to the runs of the configuration of their row, if it has any."""
+    """Return a column whose numbers link to their runs."""
     with_runs = set(dataset.runs["identity"])
 
     def cell(row: Any) -> Cell:
         without_evidence = column.cell(row)
         if without_evidence.text == formatting.MISSING or row.identity not in with_runs:
             return without_evidence
-        return replace(without_evidence, evidence=evidence_anchor(row.identity))
+        return replace(without_evidence, evidence=section.evidence_anchor(row.identity))
 
     return TableColumn(column.heading, cell)
 
 
-def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
+def _measured_cell(dataset: Dataset, row: Any, name: str, unit: formatting.Unit) -> Cell:
     value = getattr(row, name)
     if is_missing(value):
         return Cell.missing(explain_missing(dataset, row, name))
@@ -122,12 +120,13 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
         reason = explain_missing_interval(dataset, row, name, denominator)
         footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
     is_doubtful = (row.identity, name) in dataset.doubtful_numbers
-    interval = interval if name in intervals() else ""
+    if name not in intervals():
+        interval = ""
     return Cell(printed, interval, footnote, reason=reason, is_doubtful=is_doubtful)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
-    """Yield the diagnostics about one number, those of several runs together and with their numbers."""
+    """Yield the diagnostics about one number, merged over runs."""
     diagnostics = _diagnostics_that_count(dataset).get(row.identity, [])
     serious_subjects = dataset.doubtful_numbers.get((row.identity, name), [])
     subjects, similar = {name, *COLUMNS[name].related, *serious_subjects}, defaultdict(list)
@@ -139,13 +138,14 @@ def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
         yield f"{runs}: {message}" if runs else message
     if COLUMNS[name].of_logs:
         # Diagnostics about logs may be long, and are listed with all others: here only their runs.
-        runs = _runs_label(diagnostic for diagnostic in diagnostics if is_file(diagnostic.subject))
-        yield from [f"diagnostics about the log of {runs}"] if runs else []
+        runs_of_logs = _runs_label(diagnostic for diagnostic in diagnostics if is_file(diagnostic.subject))
+        if runs_of_logs:
+            yield f"diagnostics about the log of {runs_of_logs}"
 
 
 @kept_with_dataset
 def _diagnostics_that_count(dataset: Dataset) -> Mapping[str, list[Any]]:
-    """Return the diagnostics about each configuration and its completed runs, as tuples: every cell asks for them."""
+    """Return the diagnostics about each configuration's completed runs."""
     runs = (dataset.whole or dataset).runs
     completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, ["identity", "repetition"]]
     of_completed = set(completed.itertuples(index=False, name=None))
@@ -157,18 +157,20 @@ def _diagnostics_that_count(dataset: Dataset) -> Mapping[str, list[Any]]:
 
 
 def _runs_label(diagnostics: Iterable[Any]) -> str:
-    """Return the runs that diagnostics are about: ``run 2``, ``runs 1 and 3``, and ``runs 1 to 4``."""
+    """Return the runs of diagnostics: ``runs 1 to 4``."""
     repetitions = (diagnostic.repetition for diagnostic in diagnostics)
     runs = sorted({int(repetition) for repetition in repetitions if not is_missing(repetition)})
     if len(runs) > 2 and runs[-1] - runs[0] == len(runs) - 1:
         return f"runs {runs[0]} to {runs[-1]}"
-    return f"run{'s' * (len(runs) > 1)} {listed(map(str, runs))}" if runs else ""
+    if runs:
+        return f"run{'s' * (len(runs) > 1)} {formatting.listed(map(str, runs))}"
+    return ""
 
 
 def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColumn:
-    """Return a column of a table of runs, in the unit that fits most of them, or another column; it has no interval."""
+    """Return a column of a table of runs, in their common unit."""
     column = COLUMNS[name]
-    unit = unit_of(name, runs[in_unit_of or name] if column.is_number else [])
+    unit = formatting.fitting_unit(name, runs[in_unit_of or name] if column.is_number else [])
 
     def cell(row: Any) -> Cell:
         value = getattr(row, name)
@@ -181,14 +183,14 @@ def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColu
             is_rate = unit.symbol in RATE_UNITS
             shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
         else:
-            shown = value if column.shown is Shown.SENTENCE else display_name(value)
+            shown = value if column.shown is Shown.SENTENCE else formatting.display_name(value)
         return Cell(shown, footnote=footnote)
 
     return TableColumn(Heading(column.label, unit.symbol, numeric=column.is_number), cell)
 
 
 def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
-    """Return a column of counts or texts, which have neither unit nor interval."""
+    """Return a column of counts or texts, without unit and interval."""
     column = COLUMNS[name]
 
     def cell(row: Any) -> Cell:
@@ -208,11 +210,12 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
 
 def verdict_text(word: str, equal_within: float) -> str:
     """Return a verdict; of equality, within what."""
-    return f"equal within {formatting.percent_at_most(equal_within)}" if word == EQUAL else word
+    if word == EQUAL:
+        return f"equal within {formatting.percent_at_most(equal_within)}"
+    return word
 
 
 def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
-    """Return what may be said of a row and its baseline or reference."""
     denominator = COLUMNS[name].compared_with or "baseline"
     ratio = RATIOS[denominator]
 
@@ -229,23 +232,18 @@ def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
     return TableColumn(Heading(COLUMNS[name].label), cell)
 
 
-_SPECIAL_COLUMNS = {
-    Shown.PLAIN: _unitless_column,
-    Shown.VERDICT: _verdict_column,
-}
+_SPECIAL_COLUMNS = {Shown.PLAIN: _unitless_column, Shown.VERDICT: _verdict_column}
 
 
 def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) -> tuple[int, ...]:
-    """Return the positions of the rows that a reader looks for first among many, in their order.
-
-    Those with the largest and the smallest values of a column, and those with a footnote that few other rows have.
-    """
+    """Return the rows that a page shows first: extremes and rarities."""
     values = pd.Series([getattr(row, name, None) for row in rows], dtype="object")
     numbers = pd.to_numeric(values, errors="coerce").dropna()
-    uses = Counter(footnote for row in cells for cell in row for footnote in set(cell.footnotes))
-    rarest = pd.Series(
-        [min((uses[note] for cell in row for note in cell.footnotes), default=len(rows)) for row in cells]
-    )
+    footnotes, uses = [[note for cell in row for note in cell.footnotes] for row in cells], Counter[Footnote]()
+    for row in cells:
+        for cell in row:
+            uses.update(set(cell.footnotes))
+    rarest = pd.Series([min(map(uses.__getitem__, of_row), default=len(rows)) for of_row in footnotes])
     unexpected = rarest[rarest < len(rows) / 2].nsmallest(MOST_UNEXPECTED).index
     at_ends = [*numbers.nlargest(MOST_AT_AN_END).index, *numbers.nsmallest(MOST_AT_AN_END).index]
     return tuple(sorted({*at_ends, *unexpected}))
@@ -262,16 +260,15 @@ def grouped_table(
     page_caption: str = "",
     noticed: str = "",
 ) -> Table:
-    """Return a table of these columns with the rows of each group below its name.
-
-    ``noticed``: the column by whose values a page chooses the rows of a long table that it shows first.
-    """
+    """Return a table with grouped rows; ``noticed``: the column of extremes."""
     rows, names = list[Any](), list[str]()
     for group, members in groups:
         rows += members
         names += [group] * (len(rows) - len(names))
     headings, cells = laid_out(columns, rows)
-    first = noticeable(rows, noticed, cells) if noticed and len(rows) > MOST_ROWS else ()
+    first: tuple[int, ...] = ()
+    if noticed and len(rows) > MOST_ROWS:
+        first = noticeable(rows, noticed, cells)
     return Table(name, title, caption, headings, cells, tuple(notes), empty, tuple(names), page_caption, first=first)
 
 
@@ -284,10 +281,7 @@ def table_of_configurations(
     selected: pd.DataFrame | None = None,
     empty: str = "Nothing to show.",
 ) -> Table:
-    """Return a row for every configuration, or for those of the rows ``selected``; ``empty`` without a column or row.
-
-    ``notes``: None for the definitions of the columns that are shown.
-    """
+    """Return a row per configuration, or per ``selected`` row."""
     identities = set((dataset.configurations if selected is None else selected)["identity"]) if shown else set()
     columns = [*map(factor_column, _keys(dataset)), *map(partial(measured_column, dataset), shown)]
     groups = []
@@ -300,17 +294,12 @@ def table_of_configurations(
 
 
 def table_of_groups(
-    dataset: Dataset,
-    name: str,
-    title: str,
-    keys: Sequence[TableColumn],
-    shown: Sequence[str],
-    notes: tuple[str, ...],
+    dataset: Dataset, name: str, title: str, keys: Sequence[TableColumn], shown: Sequence[str], notes: tuple[str, ...]
 ) -> Table:
-    """Return a row for every configuration that is compared with a reference, and for the reference itself."""
+    """Return a row for every reference and each compared configuration."""
     columns = [*keys, *map(partial(measured_column, dataset), shown)]
     groups = [(group.label, group.members) for group in all_groups(dataset)]
-    empty = say_one(scaling.nothing_compared(dataset, "reference"))
+    empty = say.say_one(scaling.nothing_compared(dataset, "reference"))
     return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty)
 
 
@@ -323,13 +312,17 @@ def table_of_runs(
     notes: tuple[str, ...] = (),
     empty: str = "No run was found.",
 ) -> Table:
-    """Return a row for each of the rows ``runs``, by series, number of devices and repetition."""
+    """Return a row for each run, by series, devices and repetition."""
     columns = list(map(partial(run_column, runs), (*_keys(dataset), "repetition")))
     for name_of_column in shown:
         column = run_column(runs, name_of_column)
-        columns.append(link_evidence(dataset, column) if column.heading.numeric else column)
+        if column.heading.numeric:
+            column = link_evidence(dataset, column)
+        columns.append(column)
     series = labelled_series(dataset)
-    positions = {identity: position for position, (_, of_series) in enumerate(series) for identity in of_series}
+    positions: dict[str, int] = {}
+    for position, (_, of_series) in enumerate(series):
+        positions |= dict.fromkeys(of_series, position)
     # Of each series in turn the runs would be looked for among all: of many, for hours.
     by_series = defaultdict[int, list[Any]](list)
     for run in runs.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable").itertuples():
@@ -340,18 +333,17 @@ def table_of_runs(
 
 
 def labelled_series(dataset: Dataset) -> list[tuple[str, list[str]]]:
-    """Return the label of every series of the study, and the identities of its configurations."""
+    """Return the label of every series and its configurations' identities."""
     series = all_series(dataset)
     return [(label, line.identities) for label, line in zip(short_labels(series), series, strict=True)]
 
 
 def label_column(heading: str, name: str) -> TableColumn:
-    """Return a column of the labels that a group gives its rows."""
+    """Return a column of the labels of group members."""
     return TableColumn(Heading(heading), lambda row: Cell(getattr(row, name)))
 
 
 def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
-    """Return the caption that the columns need; only those with intervals get a sentence on them."""
     with_intervals = intervals().keys() & set(shown)
     has_ratios = any(COLUMNS[name].compared_with for name in with_intervals)
     summary = context.repetition(dataset, has_ratios) if with_intervals else context.MEANS
@@ -359,7 +351,7 @@ def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
 
 
 def _keys(dataset: Dataset) -> list[str]:
-    """Return the columns that name a row within its series: the devices, and what else changes along it."""
+    """Return the columns that name a row within its series."""
     factors, rows = varying_factors(dataset), dataset.configurations
     candidates = ("nodes", "servers", "batch_per_device")
     return ["world_size", *(name for name in candidates if name not in factors and rows[name].nunique() > 1)]

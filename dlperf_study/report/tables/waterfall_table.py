@@ -8,30 +8,15 @@ from dlperf_study.audit.published.points import Published
 from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings.published import read_published
-from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
-from dlperf_study.metrics.comparison import assign_rounds
+from dlperf_study.metrics import collectives, comparison, statistics, waterfall
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, PrintedWaterfall, printed_waterfalls
-from dlperf_study.metrics.statistics import Bounded, Estimate, Interval
-from dlperf_study.metrics.waterfall import (
-    BUBBLE,
-    CAUSES,
-    INPUT,
-    JITTER,
-    TOGETHER,
-    StepSamples,
-    Waterfall,
-    contradicts,
-    exposed_of_kinds,
-)
-from dlperf_study.report import context
-from dlperf_study.report.formatting import Unit, format_bounded, plain, unit_of
-from dlperf_study.report.series import configuration_labels
+from dlperf_study.report import context, series
+from dlperf_study.report.formatting import Unit, fitting_unit, format_bounded, plain
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 TITLE = "Scaling-loss breakdown"
-#: What the first and the last row of a waterfall are called.
 IDEAL, MEASURED = "Ideal step", "Measured step"
 _CAPTION = "The ideal step and what each cause adds to it, with 95 % intervals; together they are the measured step."
 _NOTES = {
@@ -42,10 +27,10 @@ _NOTES = {
     "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
     "exchange": "Exposed exchange: the exposed communication without late updates, and without a waiting for jitter of "
     "2 ms or more, − that of the baseline.",
-    TOGETHER: "Unattributed: computation, load imbalance, waiting and exchange that no measurement separates; a dash "
-    "says why.",
-    BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "
-    "included.",
+    waterfall.TOGETHER: "Unattributed: computation, load imbalance, waiting and exchange that no measurement "
+    "separates; a dash says why.",
+    waterfall.BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and "
+    "update included.",
     "sum": "The ideal step and all causes add up to the measured step.",
 }
 NOTHING = "Of no configuration and its baseline the step was measured."
@@ -58,18 +43,20 @@ _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it 
 
 @dataclass(frozen=True)
 class Waterfalls:
-    """The breakdowns of configurations that are no baseline, by identity; ``hidden``: why some are not shown."""
+    """The breakdowns by identity; ``hidden``: the reasons for hidden ones."""
 
-    shown: Mapping[str, Waterfall]
+    shown: Mapping[str, waterfall.Waterfall]
     hidden: Mapping[str, str]
 
 
 @kept_with_dataset
 def waterfalls(dataset: Dataset) -> Waterfalls:
-    """Return the breakdowns, and why those that contradict the throughput are not shown."""
+    """Return the breakdowns; those that contradict the throughput are hidden."""
     runs = dataset.counted_runs
-    rounds = assign_rounds(runs, dataset.plan)
-    samples = StepSamples.from_runs(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
+    rounds = comparison.assign_rounds(runs, dataset.plan)
+    samples = waterfall.StepSamples.from_runs(
+        runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks
+    )
     rows, by_throughput = dataset.configuration_rows, _steps_by_throughput(dataset)
     shown, hidden = {}, {}
     for identity in dataset.configurations["identity"]:
@@ -83,21 +70,25 @@ def waterfalls(dataset: Dataset) -> Waterfalls:
             continue
         ends = {identity: steps.measured.mean, row.baseline_identity: steps.ideal.mean / work}
         compared = by_throughput.keys() & ends.keys()
-        contradicted = [name for name in ends if name in compared and contradicts(ends[name], by_throughput[name])]
+        contradicted = [
+            name for name in ends if name in compared and waterfall.contradicts(ends[name], by_throughput[name])
+        ]
         if contradicted:
             name = contradicted[0]
-            side = "it" if name == identity else "its baseline"
+            side = "its baseline"
+            if name == identity:
+                side = "it"
             hidden[identity] = _contradiction(dataset, side, ends[name], by_throughput[name])
         else:
             shown[identity] = steps
     return Waterfalls(shown, hidden)
 
 
-def _steps_by_throughput(dataset: Dataset) -> dict[str, Bounded]:
-    """Return the seconds of a step that the throughput of all runs gives, with their interval, by identity."""
+def _steps_by_throughput(dataset: Dataset) -> dict[str, statistics.Bounded]:
+    """Return each configuration's step time by throughput, with its interval."""
     runs, rate = (dataset.whole or dataset).completed_runs, dataset.rate
     work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["identity"]).mean()
-    steps: dict[str, Bounded] = {}
+    steps: dict[str, statistics.Bounded] = {}
     for identity, amount in work.dropna().items():
         throughput, low, high = bounded_value(dataset.configuration_rows[str(identity)], rate)
         if low is None or high is None or is_missing(low):
@@ -107,8 +98,7 @@ def _steps_by_throughput(dataset: Dataset) -> dict[str, Bounded]:
     return steps
 
 
-def _contradiction(dataset: Dataset, side: str, seconds: float, by_throughput: Bounded) -> str:
-    """Return the reason why a breakdown is not shown."""
+def _contradiction(dataset: Dataset, side: str, seconds: float, by_throughput: statistics.Bounded) -> str:
     unit = step_unit(dataset)
     expected = " ".join(filter(None, format_bounded(*by_throughput, size=unit.size)))
     step = f"{plain(seconds / unit.size)} {unit.symbol}"
@@ -124,12 +114,14 @@ def _work(row: Any) -> float:
 
 
 def causes(dataset: Dataset) -> Table:
-    """Return the ideal and the measured step of each configuration, with what each cause adds."""
-    unit, labels, breakdowns = step_unit(dataset), configuration_labels(dataset), waterfalls(dataset)
-    names = [name for name in CAUSES if any(name in steps.causes for steps in breakdowns.shown.values())]
-    step_names = (IDEAL, *(CAUSES[name] for name in names), MEASURED)
+    """Return each configuration's ideal step, causes and measured step."""
+    unit, labels, breakdowns = step_unit(dataset), series.configuration_labels(dataset), waterfalls(dataset)
+    names = [name for name in waterfall.CAUSES if any(name in steps.causes for steps in breakdowns.shown.values())]
+    step_names = (IDEAL, *(waterfall.CAUSES[name] for name in names), MEASURED)
     headings = [Heading(name, unit.symbol, numeric=True, interval=True) for name in step_names]
-    no_interval = _NO_INTERVAL_OF_LOGS if dataset.plan.ingested_from else _NO_INTERVAL
+    no_interval = _NO_INTERVAL
+    if dataset.plan.ingested_from:
+        no_interval = _NO_INTERVAL_OF_LOGS
     rows = []
     for identity in dataset.configurations["identity"]:
         if identity in breakdowns.hidden:
@@ -154,25 +146,26 @@ def causes(dataset: Dataset) -> Table:
 
 def step_unit(dataset: Dataset) -> Unit:
     """Return the unit in which steps and their parts are printed."""
-    return unit_of("step_seconds", dataset.configurations["step_seconds"])
+    return fitting_unit("step_seconds", dataset.configurations["step_seconds"])
 
 
 def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
-    """Return why a cause is not separate: what is not known of the configuration, or else of its baseline."""
     row = dataset.configuration_rows[identity]
-    column = {BUBBLE: "bubble_share", INPUT: "input_seconds"}.get(name, "computation_seconds")
-    if name == TOGETHER:
+    column = {waterfall.BUBBLE: "bubble_share", waterfall.INPUT: "input_seconds"}.get(name, "computation_seconds")
+    if name == waterfall.TOGETHER:
         return _ALL_APART
-    if name == JITTER and not is_missing(row.computation_seconds):
+    if name == waterfall.JITTER and not is_missing(row.computation_seconds):
         return explain_missing(dataset, row, "jitter_seconds")
     if dataset.plan.ingested_from:
         return _NO_PARTS
     baseline = dataset.configuration_rows[row.baseline_identity]
     missing = next((of for of in (row, baseline) if is_missing(getattr(of, column))), None)
-    return _ALL_APART if missing is None else explain_missing(dataset, missing, column)
+    if missing is None:
+        return _ALL_APART
+    return explain_missing(dataset, missing, column)
 
 
-def _cell(estimate: Estimate, interval: Interval | None, unit: Unit, no_interval: str) -> Cell:
+def _cell(estimate: statistics.Estimate, interval: statistics.Interval | None, unit: Unit, no_interval: str) -> Cell:
     if interval is None:
         # What no run has at all is nothing, and needs no interval.
         return Cell.of((estimate.mean / unit.size, None, None), no_interval if estimate.mean else "")
@@ -190,11 +183,11 @@ _LONGER_EXPOSED = "the step waits for longer than all its exchanges take alone: 
 
 
 def exposed_kinds(dataset: Dataset) -> Table:
-    """Return how long each exchange takes of steps that have several, and within which bounds it is exposed."""
-    labels, rows, groups = configuration_labels(dataset), [], []
-    unit = unit_of("exchange_seconds", dataset.configurations["exchange_seconds"])
+    """Return each collective's time alone and bounds of its exposed part."""
+    labels, rows, groups = series.configuration_labels(dataset), [], []
+    unit = fitting_unit("exchange_seconds", dataset.configurations["exchange_seconds"])
     for row in dataset.configurations.itertuples():
-        exchanges = _exchanges_of(row)
+        exchanges = _step_exchanges(row)
         rows += _rows_of_exchanges(dataset, row, exchanges, unit)
         groups += [labels[row.identity]] * len(exchanges)
     ends = [Heading(label, unit.symbol, numeric=True) for label in ("Exposed at least", "Exposed at most")]
@@ -203,12 +196,9 @@ def exposed_kinds(dataset: Dataset) -> Table:
     return Table(name, title, _KINDS_CAPTION, headings, tuple(rows), _KINDS_NOTES, _NO_KINDS, tuple(groups))
 
 
-def _exchanges_of(row: Any) -> dict[str, str]:
-    """Return the exchanges of a step by their column, with what they are called; none where there is only one.
-
-    By the group of ranks where there are several, as these are on different links, and else by the kind.
-    """
-    for names in (SECONDS_OF_GROUPS, SECONDS_OF_KINDS):
+def _step_exchanges(row: Any) -> dict[str, str]:
+    """Return a step's exchanges by column: by group, else by kind."""
+    for names in (collectives.SECONDS_OF_GROUPS, collectives.SECONDS_OF_KINDS):
         measured = {column: label for column, label in names.items() if not is_missing(getattr(row, column))}
         if len(measured) > 1:
             return measured
@@ -221,14 +211,16 @@ def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str],
     if exposed:
         # A small one has no interval.
         largest = jitter.high if jitter else dataset.runs_of(row.identity)["jitter_seconds"].fillna(0.0).max()
-        exposed = Interval(exposed.low - max(0.0, largest), exposed.high)
+        exposed = statistics.Interval(exposed.low - max(0.0, largest), exposed.high)
     measured = {column: interval for column, interval in alone.items() if interval}
     has_bounds = len(measured) == len(exchanges) and (exposed or is_missing(row.exposed_seconds))
-    bounds = exposed_of_kinds(exposed, measured) if has_bounds else {}
+    bounds = waterfall.exposed_of_kinds(exposed, measured) if has_bounds else {}
     rows = []
     for column, label in exchanges.items():
         value, interval = format_bounded(*bounded_value(row, column), size=unit.size)
-        reason = "" if interval else explain_missing_interval(dataset, row, column)
+        reason = ""
+        if not interval:
+            reason = explain_missing_interval(dataset, row, column)
         if column in bounds:
             ends = [Cell(plain(end / unit.size)) for end in (bounds[column].low, bounds[column].high)]
         else:
@@ -237,14 +229,14 @@ def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str],
     return rows
 
 
-def _interval(row: Any, column: str) -> Interval | None:
-    """Return the 95 % interval of a column of a configuration; None where it has none."""
+def _interval(row: Any, column: str) -> statistics.Interval | None:
     _, low, high = bounded_value(row, column)
-    return None if low is None or high is None or is_missing(low) else Interval(low, high)
+    if low is None or high is None or is_missing(low):
+        return None
+    return statistics.Interval(low, high)
 
 
 PRINTED_TITLE = "Scaling-loss breakdown, as printed"
-#: What the first and the last number of a printed waterfall are called.
 ONE_WORKER, SEVERAL_WORKERS = "One worker", "Measured"
 _COMMUNICATION, _WAIT = "Exchange and copy as printed", "Of it wait for the device"
 _PRINTED_CAPTION = (
@@ -266,20 +258,20 @@ _NOTHING_PRINTED = (
 )
 
 
-def printed_steps(steps: PrintedWaterfall) -> Waterfall:
+def printed_steps(steps: PrintedWaterfall) -> waterfall.Waterfall:
     """Return what was printed as a waterfall without intervals."""
-    causes = {name: Estimate(seconds) for name, seconds in steps.causes.items()}
-    return Waterfall(Estimate(steps.ideal), causes, Estimate(steps.measured))
+    causes = {name: statistics.Estimate(seconds) for name, seconds in steps.causes.items()}
+    return waterfall.Waterfall(statistics.Estimate(steps.ideal), causes, statistics.Estimate(steps.measured))
 
 
 def panel_title(published: Published, steps: PrintedWaterfall) -> str:
-    """Return what a printed waterfall is called: its table and its row."""
+    """Return the title of a printed waterfall: table and row."""
     table = published.sources[steps.source].tables[steps.table]
     return f"{table.title} · {steps.row} {'' if 'worker' in steps.row else 'workers'}".strip()
 
 
 def printed_causes(dataset: Dataset) -> Table:
-    """Return what each cause adds to the task of one worker, for each printed one of several."""
+    """Return what each cause adds to the printed single-worker task."""
     published = read_published(dataset)
     printed = printed_waterfalls(published.cells)
     names = [name for name in PRINTED_CAUSES if any(name in steps.causes for steps in printed)]
@@ -296,7 +288,9 @@ def printed_causes(dataset: Dataset) -> Table:
         task = (Cell(plain(steps.measured)), Cell(plain(steps.communication)), wait)
         rows.append((Cell(str(steps.world_size)), Cell(plain(steps.ideal)), *cells, *task))
     groups = tuple(published.full_title(steps.source, steps.table) for steps in printed)
-    empty = _NOTHING_PRINTED if published.sources else context.NO_SOURCES
+    empty = _NOTHING_PRINTED
+    if not published.sources:
+        empty = context.NO_SOURCES
     return Table(
         "printed-causes", PRINTED_TITLE, _PRINTED_CAPTION, headings, tuple(rows), _PRINTED_NOTES, empty, groups
     )

@@ -4,7 +4,7 @@ import pytest
 
 from dlperf_study.audit.published import load_source
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, results_of, runs_by_case, write_like_dlperf
+from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, dlperf_results, runs_by_case, write_like_dlperf
 from tests.logs.ingest.conftest import declare, write_docs_format, write_docs_log
 
 
@@ -37,7 +37,7 @@ def test_the_runs_it_printed_make_the_results_it_printed(name):
     cells = load_source(name)
     runs = cells[(cells["table"] == "runs") & cells["row"].str.contains("b128_fp32")]
     cases = runs["nodes"].map("{:.0f}".format) + "n" + runs["devices_per_node"].map("{:.0f}".format) + "g"
-    results_by_model = results_of(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
+    results_by_model = dlperf_results(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
     [cases_of_model] = results_by_model.values()
     printed = cells[cells["table"] == "result"]
     assert len(cases_of_model) == printed["row"].nunique()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from dlperf_study.api.explorer import printed_rows, rows_of
+from dlperf_study.api.explorer import data_rows, printed_rows
 from dlperf_study.api.plot import known_metrics, varying_columns
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import read_dataset_results
@@ -64,7 +64,7 @@ def test_tokens_alone_have_a_speedup_and_no_samples(tokens_alone):
 
 
 def test_tokens_alone_can_be_explored(tokens_alone):
-    rows = rows_of(tokens_alone().plan.study)
+    rows = data_rows(tokens_alone().plan.study)
     assert known_metrics(rows)[0] == "token_throughput"
     assert printed_rows(rows, "token_throughput").shape == (2, 2 + len(varying_columns(rows)))
 
