@@ -66,7 +66,9 @@ class Dataset:
         # What other programs logged says nothing of parameters that were added later.
         filled = [name for name, each in PARAMETERS.items() if each.always_known or not plan.ingested_from]
         defaults = {name: DEFAULTS.get(name) for name in filled}
-        frames = {str(table): tables.read(table, paths.dataset, defaults) for table in TABLES_IN_MEMORY}
+        frames = {}
+        for table in TABLES_IN_MEMORY:
+            frames[str(table)] = tables.read(table, paths.dataset, defaults)
         return cls(plan, paths.dataset, **frames)
 
     @cached_property
@@ -273,7 +275,9 @@ class _Evidence:
 def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say) -> _Evidence:
     """Read all runs; unreadable ones become diagnostics."""
     tolerance = steadiness_tolerance(plan.precision)
-    configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
+    configurations = []
+    for name in plan.by_identity:
+        configurations.append(ConfigurationToRead(name, paths.configuration(name), tolerance))
     runs = tables.GrowingFrame(TableName.RUNS)
     diagnostics = []
     for configuration in configurations:

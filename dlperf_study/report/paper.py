@@ -173,7 +173,10 @@ def _inches(figure: Figure, width: Width) -> float:
 def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) -> str:
     """Return a figure for a column, or a page if too high."""
     kind, width = ("figure", COLUMN) if _inches(figure, COLUMN) <= _COLUMN_INCHES else ("figure*", PAGE)
-    unused = [f"in the other width: figures/{name}" for of_file, name in names.items() if of_file is not width]
+    unused = []
+    for of_file, name in names.items():
+        if of_file is not width:
+            unused.append(f"in the other width: figures/{name}")
     height = ""
     if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES:
         height = f"[height={_HIGHEST_INCHES}in]"

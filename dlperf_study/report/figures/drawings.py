@@ -218,7 +218,9 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
     names = dict(zip((line.label for line in lines), short_labels(lines), strict=True))
     details = {line.label: line_charts.baseline_label(line) for line in lines}
     columns = (dataset.rate, "speedup", "efficiency")
-    blocks = [line_charts.LineBlock(part, columns, names, details, width) for part in line_charts.parted(lines)]
+    blocks = []
+    for part in line_charts.parted(lines):
+        blocks.append(line_charts.LineBlock(part, columns, names, details, width))
     drawing = charts.labelled_page(dataset.plan.quick, width, line_charts.blocks_inches(blocks))
     rows = line_charts.panels_of_blocks(drawing, blocks)
     for block, panels in zip(blocks, rows, strict=True):
@@ -254,7 +256,9 @@ def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
         return lines
     last_efficiencies = []
     for line in lines:
-        efficiencies = [dataset.configuration_rows[identity].efficiency for identity in line.measured_identities]
+        efficiencies = []
+        for identity in line.measured_identities:
+            efficiencies.append(dataset.configuration_rows[identity].efficiency)
         measured = [efficiency for efficiency in efficiencies if not is_missing(efficiency)]
         last_efficiencies.append(float(measured[-1]) if measured else math.nan)
     values = pd.Series(last_efficiencies)

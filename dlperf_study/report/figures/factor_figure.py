@@ -68,7 +68,9 @@ def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
     levels = series.ordered_levels(rows[factor])
     if len(levels) <= MOST_LEVELS:
         return rows
-    shown = [levels[position] for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)]
+    shown = []
+    for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int):
+        shown.append(levels[position])
     rows = rows[rows[factor].isin(shown)]
     return rows[rows.groupby(["model", SETTING])[factor].transform("nunique") > 1]
 

@@ -53,7 +53,9 @@ def alt_text_of_table(title: str, table: Table) -> str:
     rows = []
     for row in table.rows[:MOST_CONFIGURATIONS]:
         cells = zip(table.headings, row, strict=True)
-        values = [f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}" for heading, cell in cells]
+        values = []
+        for heading, cell in cells:
+            values.append(f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}")
         rows.append(", ".join(values))
     more = ""
     if len(table.rows) > len(rows):

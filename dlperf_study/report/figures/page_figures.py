@@ -273,7 +273,9 @@ def memory(dataset: Dataset) -> Iterator[figure.Figure]:
 
 def _without_bar(dataset: Dataset, peak: str) -> str:
     rows, labels = dataset.configurations.dropna(subset=peak), series.configuration_labels(dataset)
-    names = [labels[row.identity] for row in rows[rows[list(HELD_COLUMNS)].isna().any(axis=1)].itertuples()]
+    names = []
+    for row in rows[rows[list(HELD_COLUMNS)].isna().any(axis=1)].itertuples():
+        names.append(labels[row.identity])
     if not names:
         return ""
     more = ""

@@ -62,7 +62,9 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
     keys = [rows["severity"], identities, subjects, rows["message"].map(mask_numbers)]
     labels = series.configuration_labels(dataset)
     for _, group in rows.groupby(keys, sort=False):
-        configurations = [labels.get(identity, identity) or "study" for identity in group["identity"].unique()]
+        configurations = []
+        for identity in group["identity"].unique():
+            configurations.append(labels.get(identity, identity) or "study")
         runs = sorted(group["repetition"].dropna().unique())
         yield (
             Cell(group["severity"].iloc[0]),
@@ -242,6 +244,8 @@ class DiagnosticOverview:
             of_severity = subjects[about["severity"] == severity].value_counts()
             counts.update(dict(of_severity))
         # In the order of their severity, as they were counted.
-        kinds = [f"{in_sentence(subject)} {count}" for subject, count in islice(counts.items(), MOST_KINDS)]
+        kinds = []
+        for subject, count in islice(counts.items(), MOST_KINDS):
+            kinds.append(f"{in_sentence(subject)} {count}")
         remaining = sum(islice(counts.values(), MOST_KINDS, None))
         return formatting.listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])

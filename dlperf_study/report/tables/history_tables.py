@@ -111,7 +111,9 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
     for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
-        cells = [rate.get(identity, Cell.missing("no throughput was measured in that measurement")) for rate in rates]
+        cells = []
+        for rate in rates:
+            cells.append(rate.get(identity, Cell.missing("no throughput was measured in that measurement")))
         rows.append((Cell(labels[identity]), *cells))
     caption = "In brackets: 95 % intervals over the runs of a measurement."
     headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)

@@ -81,7 +81,9 @@ def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:
     for column in columns:
-        cells = [_our_cell(dataset, result) for result in of_row[of_row["column"] == column].itertuples()]
+        cells = []
+        for result in of_row[of_row["column"] == column].itertuples():
+            cells.append(_our_cell(dataset, result))
         footnotes = dict.fromkeys(cell.footnote for cell in cells if cell.footnote)
         yield Cell(" / ".join(cell.printed for cell in cells), footnote="; ".join(footnotes))
 

@@ -190,7 +190,9 @@ def exposed_kinds(dataset: Dataset) -> Table:
         exchanges = _step_exchanges(row)
         rows += _rows_of_exchanges(dataset, row, exchanges, unit)
         groups += [labels[row.identity]] * len(exchanges)
-    ends = [Heading(label, unit.symbol, numeric=True) for label in ("Exposed at least", "Exposed at most")]
+    ends = []
+    for label in ("Exposed at least", "Exposed at most"):
+        ends.append(Heading(label, unit.symbol, numeric=True))
     headings = (Heading("Exchange"), Heading("Alone", unit.symbol, numeric=True, interval=True), *ends)
     name, title = "exposed-kinds", "Exposed exchange by kind"
     return Table(name, title, _KINDS_CAPTION, headings, tuple(rows), _KINDS_NOTES, _NO_KINDS, tuple(groups))
@@ -199,7 +201,10 @@ def exposed_kinds(dataset: Dataset) -> Table:
 def _step_exchanges(row: Any) -> dict[str, str]:
     """Return a step's exchanges by column: by group, else by kind."""
     for names in (collectives.SECONDS_OF_GROUPS, collectives.SECONDS_OF_KINDS):
-        measured = {column: label for column, label in names.items() if not is_missing(getattr(row, column))}
+        measured = {}
+        for column, label in names.items():
+            if not is_missing(getattr(row, column)):
+                measured[column] = label
         if len(measured) > 1:
             return measured
     return {}
