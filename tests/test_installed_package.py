@@ -130,7 +130,7 @@ def test_logs_become_numbers_and_a_report(ingested):
 def test_two_measurements_are_compared(installation, ingested):
     ended = installation.run("compare", "before", "after")
     assert ended.returncode == 0, ended.stderr
-    changes = [float(change) for change in re.findall(r"([\d.]+)× \[", ended.stdout)]
+    changes = [float(change) for change in re.findall(r"throughput after / before ([\d.]+) \[", ended.stdout)]
     assert changes == pytest.approx([1 / 1.1] * len(CASES), rel=0.005)
 
 

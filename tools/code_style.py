@@ -23,7 +23,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 def measure(files: list[Path]) -> dict[str, float]:
     """Return the counts of a set of files."""
     lines = conditionals = comprehensions = imports = named_of = 0
-    first_lines = [0]
+    first_lines = []
     for path in files:
         source = path.read_text(encoding="utf-8")
         lines += source.count("\n")
@@ -44,7 +44,7 @@ def measure(files: list[Path]) -> dict[str, float]:
         "comprehension": round(comprehensions * per_1000, 1),
         "import": round(imports * per_1000),
         "*_of": named_of,
-        "docstring words": statistics.median(first_lines),
+        "docstring words": statistics.median(first_lines or [0]),
     }
 
 
@@ -81,7 +81,7 @@ def record(rooms: dict[str, dict[str, float]], limits: dict[str, dict[str, float
     """Write today's values as limits, where they are lower."""
     recorded = {}
     for name, values in rooms.items():
-        earlier = limits.get(name, {})
+        earlier = limits.get(name, limits[PACKAGE.name])
         recorded[name] = {each: min(values[each], earlier.get(each, values[each])) for each in LIMITED}
     lines = [f'"{name}": {json.dumps(values)}' for name, values in recorded.items()]
     LIMITS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -95,7 +95,7 @@ def main() -> int:
     rooms = measure_rooms()
     limits = read_limits()
     columns = list(rooms[PACKAGE.name])
-    print(f"{'per 1,000 lines':<16}" + "".join(f"{column:>17}" for column in columns))
+    print(f"{'room':<16}" + "".join(f"{column:>17}" for column in columns))
     for name, values in rooms.items():
         print(f"{name:<16}" + "".join(f"{values[column]:>17g}" for column in columns))
     if options.record:

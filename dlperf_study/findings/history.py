@@ -38,7 +38,6 @@ class NothingInCommon:
 class SessionCounts:
     """The outcomes of the configurations against earlier sessions."""
 
-    before: str
     after: str
     sessions: int
     total: int
@@ -47,13 +46,15 @@ class SessionCounts:
 
 @dataclass(frozen=True)
 class SessionChange:
-    """The change of one throughput or speedup; ``outcome`` is None with too few earlier sessions."""
+    """The change of one throughput or speedup from the session before.
+
+    With an ``outcome`` it is the change from the mean of all earlier sessions.
+    """
 
     subject: str
     column: str
     ratio: Number
     outcome: str | None
-    equal_within: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class ConditionsDiffer:
 
 def page(changes: MeasurementComparison) -> Iterator[object]:
     """Yield what changed, regressions first, and what may explain it."""
-    before, after = changes.before.title, changes.after.title
     if not changes.has_common_configurations:
         yield nothing_in_common(changes)
         return
@@ -80,7 +80,7 @@ def page(changes: MeasurementComparison) -> Iterator[object]:
     if any(change.dates.departure is not None for change in throughputs):
         by_outcome = Counter(change.verdict.word for change in throughputs)
         counts = tuple((outcome, by_outcome[outcome]) for outcome in OUTCOMES if by_outcome[outcome])
-        yield SessionCounts(before, after, len(changes.earlier), len(throughputs), counts)
+        yield SessionCounts(changes.after.title, len(changes.earlier), len(throughputs), counts)
         yield from _significant(throughputs, "throughput", (comparison.SLOWER, comparison.FASTER))
         yield from _significant(changes.speedups, "speedup", (LOWER, HIGHER))
     else:
@@ -100,7 +100,7 @@ def _significant(changes: Sequence[Change], column: str, outcomes: Sequence[str]
     significant = [change for change in changes if change.verdict.word in outcomes and change.dates.departure]
     for change in significant[:MAX_LINES]:
         ratio = _ratio(change.dates.departure or change.dates.log_ratio)
-        yield SessionChange(change.identity, column, ratio, change.verdict.word, change.verdict.equal_within)
+        yield SessionChange(change.identity, column, ratio, change.verdict.word)
 
 
 def _ratio(log_ratio: Estimate) -> Number:

@@ -25,12 +25,14 @@ def summary(dataset: Dataset) -> Findings:
     if nothing:
         yield from [*nothing, *checks.course(dataset)]
         return
-    answers = []
+    answers, has_exposed = [], False
     for question in dataset.plan.questions:
         answer = list(_ANSWERS[question](dataset)) if question in _ANSWERS else []
-        if question == "communication" and "scaling" in dataset.plan.questions:
-            # Comparisons with a baseline have the exposed communication.
+        if question == "communication" and has_exposed:
             answer = list(stalls.stalls(dataset, stalls.Loss.INPUT))
+        elif question == "scaling":
+            # Of few comparisons with a baseline each has its exposed communication.
+            has_exposed = all(isinstance(finding, ratios.Comparison) for finding in answer)
         if answer:
             answers.append(answer)
     if not answers:

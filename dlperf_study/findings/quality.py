@@ -20,7 +20,7 @@ from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.study.job import Outcome
 
 #: The subjects of diagnostics that other findings are about.
-REPORTED_ELSEWHERE = ("outcome", "runs_completed")
+REPORTED_ELSEWHERE = ("outcome", "runs_completed", "steadiness")
 BACKGROUND_LOAD = "background_cores"
 
 
@@ -55,6 +55,7 @@ class QuickMode:
 
     max_runs: int
     has_interval: bool
+    has_make: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class BackgroundLoad:
 
 @dataclass(frozen=True)
 class TargetMissed:
-    """Configurations whose CI is wider than the target."""
+    """Configurations without a CI, or with one wider than the target."""
 
     missed: int
     total: int
@@ -88,11 +89,12 @@ class NoConclusion:
 
 @dataclass(frozen=True)
 class Runs:
-    """How the runs ended; ``others``: those that did not complete, by outcome."""
+    """How the runs ended; ``others``: those that did not complete, by outcome; of logs, those that were refused."""
 
     completed: int
     total: int
     others: tuple[tuple[str, int], ...]
+    is_ingested: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class TokensOnly:
 
 @dataclass(frozen=True)
 class NotSteady:
-    """Runs whose step times still changed after the warm-up."""
+    """Runs whose step times still changed in the timed window, of those whose windows can decide it."""
 
     runs: int
     total: int
@@ -130,7 +132,7 @@ class NotSteady:
 
 @dataclass(frozen=True)
 class Drift:
-    """The largest change of the machine from round to round that the runs don't exclude.
+    """The largest deviation of a round from the mean of all that the runs don't exclude.
 
     It is of the configurations that have all rounds: ``compared`` of ``total``.
     """
@@ -166,7 +168,7 @@ def quick_mode(dataset: Dataset) -> Iterator[QuickMode]:
     """Yield that a study is in quick mode."""
     if dataset.plan.quick:
         max_runs = max(entry.configuration.repeats for entry in dataset.plan.entries)
-        yield QuickMode(max_runs, dataset.has_interval)
+        yield QuickMode(max_runs, dataset.has_interval, not dataset.plan.is_program)
 
 
 def remedies(dataset: Dataset) -> Iterator[object]:
@@ -178,7 +180,7 @@ def remedies(dataset: Dataset) -> Iterator[object]:
     if missed:
         remedy = Remedy.IDLE_MACHINE if load else Remedy.OTHER_MACHINE
         needed = [precision.further_rounds(plan) for precision in missed]
-        if not load and any(rounds and rounds[0] <= MOST_FURTHER_ROUNDS for rounds in needed):
+        if not load and any(rounds is None or rounds[0] <= MOST_FURTHER_ROUNDS for rounds in needed):
             remedy = Remedy.MORE_ROUNDS
         total, target = len(dataset.reached_precisions), plan.precision or 0.0
         yield TargetMissed(len(missed), total, target, remedy, plan.rounds.most, plan.time_budget_minutes)
@@ -212,7 +214,7 @@ def course(dataset: Dataset) -> Iterator[object]:
     steadiness = dataset.completed_runs["steadiness"]
     not_steady = int(steadiness.eq(Answer.NOT_STEADY).sum())
     if not_steady:
-        yield NotSteady(not_steady, len(steadiness))
+        yield NotSteady(not_steady, len(steadiness.dropna()))
     yield from drift(dataset)
     yield from other_diagnostics(dataset)
 
@@ -227,7 +229,8 @@ def runs(dataset: Dataset) -> Runs:
     completed = outcomes.pop(Outcome.COMPLETED, 0)
     if not_run:
         outcomes[Reason.NOT_RUN] = not_run
-    return Runs(completed, completed + sum(outcomes.values()), tuple(outcomes.items()))
+    total = completed + sum(outcomes.values())
+    return Runs(completed, total, tuple(outcomes.items()), bool(dataset.plan.ingested_from))
 
 
 def unmeasured(dataset: Dataset) -> Iterator[object]:
@@ -267,7 +270,10 @@ def other_diagnostics(dataset: Dataset) -> Iterator[OtherDiagnostics]:
     """Yield how many errors and warnings no other finding is about."""
     diagnostics = dataset.diagnostics
     remaining = diagnostics[~diagnostics["subject"].isin(REPORTED_ELSEWHERE)]
-    errors = int((remaining["severity"] == Severity.ERROR).sum())
+    serious = {(diagnostic.identity, diagnostic.subject) for diagnostic in dataset.serious_diagnostics}
+    errors = 0
+    for error in remaining[remaining["severity"] == Severity.ERROR].itertuples():
+        errors += (error.identity, error.subject) not in serious
     warnings = Counter(remaining.loc[remaining["severity"] == Severity.WARNING, "subject"])
     warnings -= Counter(precision.column for precision in dataset.missed_precisions)
     if background_load(dataset):

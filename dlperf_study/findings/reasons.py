@@ -14,7 +14,7 @@ from dlperf_study.study.job import BLOCKS, Outcome
 
 
 class Reason(StrEnum):
-    """Why there is no result; the words are in ``report/words/reasons.j2``."""
+    """Why there is no result; the words are in ``report/words/terms.j2``."""
 
     NOT_SUPPORTED = "not_supported"
     NO_LOG = "no_log"
@@ -57,7 +57,7 @@ def no_throughput(dataset: Dataset, row: Any, role: Denominator | None = None) -
     runs = dataset.runs_of(row.identity)
     incomplete = runs[runs["outcome"] != Outcome.COMPLETED]
     out_of_memory = runs[runs["outcome"] == Outcome.OUT_OF_MEMORY]
-    if len(out_of_memory):
+    if len(out_of_memory) and not row.runs_completed:
         return NoResult(Reason.OUT_OF_MEMORY, _messages(out_of_memory), role)
     if row.runs_completed:
         reason = Reason.NO_THROUGHPUT
@@ -81,7 +81,7 @@ def _messages(runs: Any) -> tuple[str, ...]:
         if outcome == Outcome.OUT_OF_MEMORY and not is_missing(message):
             messages.append(message)
         elif outcome != Outcome.OUT_OF_MEMORY:
-            messages.append(outcome if is_missing(message) else f"{outcome} ({message})")
+            messages.append(outcome if is_missing(message) else f"{outcome}: {message}")
     return tuple(dict.fromkeys(messages))
 
 

@@ -38,7 +38,7 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class LimitedClocks:
-    """Runs in which power or temperature limited a GPU's clock; ``share``: of the samples, at most."""
+    """Runs in which power or temperature limited a GPU's clock; ``share``: of the telemetry readings, at most."""
 
     runs: int
     total: int

@@ -81,17 +81,17 @@ class ComparisonCounts:
 
 @dataclass(frozen=True)
 class NotComparedCounts:
-    """The reasons of several configurations without a comparison."""
+    """The reasons of several configurations without a comparison, each after the role that lacks a result."""
 
     role: Denominator
     total: int
     missing: int
-    reasons: tuple[tuple[Reason, int], ...]
+    reasons: tuple[tuple[Denominator | None, Reason, int], ...]
 
 
 @dataclass(frozen=True)
 class NothingCompared:
-    """A study without any comparison; ``is_declared``: its references are not selected, or the same programs."""
+    """A study without any comparison; ``is_declared``: a configuration has another one as baseline or reference."""
 
     role: Denominator
     is_declared: bool
@@ -173,13 +173,16 @@ def lines(compared: Sequence[Compared], dataset: Dataset, role: Denominator) -> 
     if len(missing) == 1:
         yield missing[0]
     elif missing:
-        by_reason = Counter(each.no_result.reason for each in missing)
-        yield NotComparedCounts(role, len(compared), len(missing), tuple(by_reason.most_common()))
+        by_reason = Counter((each.no_result.role, each.no_result.reason) for each in missing)
+        counted = tuple((*key, count) for key, count in by_reason.most_common())
+        yield NotComparedCounts(role, len(compared), len(missing), counted)
 
 
 def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
     """Return why nothing is compared."""
-    return NothingCompared(role, bool(dataset.configurations[f"{role}_identity"].notna().any()))
+    if role == "baseline":
+        return NothingCompared(role, dataset.plan.has_speedups)
+    return NothingCompared(role, bool(dataset.configurations["reference_identity"].notna().any()))
 
 
 def significant(tested: Sequence[Comparison]) -> list[Comparison]:

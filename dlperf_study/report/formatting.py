@@ -219,6 +219,8 @@ def format_bounded(
     good as on it. ``size``: of the unit that all are printed in.
     """
     value /= size
+    if decision is not None:
+        decision /= size
     if low is None or high is None or is_missing(low) or is_missing(high):
         return plain(value), ""
     low, high = low / size, high / size

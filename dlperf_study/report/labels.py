@@ -1,4 +1,4 @@
-"""Names of configurations: the only place that makes them."""
+"""Names of configurations in findings, and in the terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ class Labels:
         else:
             for side, each in zip(sides, (row, baseline), strict=True):
                 side.append(series.devices_label(each))
-        return f"{', '.join(shared)} ({' vs '.join(map(', '.join, sides))})"
+        compared = " vs ".join(map(", ".join, sides))
+        return f"{', '.join(shared)} ({compared})" if shared else compared
 
     def _levels(self, row: Any, names: Sequence[str]) -> list[str]:
         """Return the levels of a configuration that do not go without saying; all if that leaves none."""

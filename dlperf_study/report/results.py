@@ -13,7 +13,7 @@ MAX_THROUGHPUTS = 8
 def results(dataset: Dataset) -> str:
     """Return the paragraph: the declared comparisons, or the throughputs."""
     study = dataset.plan.study
-    counts = f"\\studyfact{{{study}}}{{configurations}} configurations completed \\studyfact{{{study}}}{{runs}} runs."
+    counts = f"Configurations measured: \\studyfact{{{study}}}{{configurations}}; runs: \\studyfact{{{study}}}{{runs}}."
     return "\n".join([counts, *say(_findings(dataset), LATEX, dataset)]) + "\n"
 
 

@@ -42,7 +42,7 @@ class Medium:
 
 def markdown_escaped(text: str) -> str:
     """Return a text of which Markdown takes nothing for its own."""
-    return re.sub(r"([|*_<>\[\]#`\\])", r"\\\1", text)
+    return re.sub(r"([&~|*_<>\[\]#`\\])", r"\\\1", text)
 
 
 def _html_code(text: str) -> str:
@@ -149,7 +149,7 @@ def _number_filters(medium: Medium) -> dict[str, Callable[..., Any]]:
         "ci": ci,
         "percent_ci": percent_ci,
         "number": lambda value: f"{value:g}",
-        "signed_percent": lambda share: f"{round(100 * share, 1) + 0.0:+g}{formatting.THIN_SPACE}%".replace(
+        "signed_percent": lambda share: f"{round(100 * share, 1) + 0.0:+.1f}{formatting.THIN_SPACE}%".replace(
             "-", formatting.MINUS
         ),
         "percent": lambda share: f"{100 * share:g}{formatting.THIN_SPACE}%",

@@ -17,9 +17,9 @@ from dlperf_study.report.say import MARKDOWN, TERMINAL, Medium, markdown_escaped
 from dlperf_study.report.tables.table_builders import labelled_series
 
 BAR_WIDTH, MOST_ROWS = 24, 20
-#: Up to the lower end of an interval, and from there to its upper end; of a rate without an interval all is certain.
+#: Up to the lower end of an interval, and from there to its upper bound; of a rate without an interval all is certain.
 CERTAIN, UNCERTAIN = "█", "░"
-_LEGEND = f"{CERTAIN} up to the lower end of the 95 % interval, {UNCERTAIN} from there to its upper end"
+_LEGEND = f"{CERTAIN} up to the lower bound of the 95 % CI, {UNCERTAIN} from there to its upper bound"
 
 
 @dataclass(frozen=True)

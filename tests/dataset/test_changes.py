@@ -203,8 +203,8 @@ def test_the_last_of_many_dates_departs_from_the_earlier_ones(six_dates):
     assert slower.dates.departure.freedom == 4
     assert slower.dates.log_ratio.mean == pytest.approx(rates[-1] - rates[-2])
     counts, slowest, *_ = page_findings.history(comparison).sentences
-    assert "against 5 earlier sessions, 2 configurations: 1 slower" in counts
-    assert slowest.startswith("ResNet-50, 2 devices: throughput after / before 0.5")
+    assert "against the mean of 5 earlier sessions, 2 configurations: 1 slower" in counts
+    assert slowest.startswith("ResNet-50, 2 devices: throughput after / mean of earlier sessions 0.5")
     assert slowest.endswith(", slower.")
     assert throughput_changes(comparison).column("Verdict")[0] == "slower"
     assert len(dates(six_dates).headings) == 1 + 6

@@ -77,7 +77,7 @@ def test_numbers_depend_on_the_container_image():
 def test_a_project_folder_with_images_may_be_renamed(tmp_path, monkeypatch):
     asked, digests = replace(ASKED, data_source="files", image_set="photographs"), set()
     for name in ("project", "renamed"):
-        monkeypatch.setattr(fingerprint_module, "workspace", lambda name=name: tmp_path / name)
+        monkeypatch.setattr(fingerprint_module.resources, "workspace", lambda name=name: tmp_path / name)
         images = str(tmp_path / name / "data" / "photographs")
         digests.add(digest(asked, replace(CLUSTER, image_sets={"photographs": images})))
     assert len(digests) == 1

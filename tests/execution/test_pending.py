@@ -92,10 +92,8 @@ def added_last(plan: Plan, round_number: int) -> Plan:
     """Return the plan with a further configuration that comes last in a round."""
     for batch in count(17):
         added = replace(plan.entries[0].configuration, batch_per_device=batch)
-        larger = replace(
-            plan,
-            entries=(*plan.entries, Entry(configuration=added, baseline_identity=plan.entries[0].baseline_identity)),
-        )
+        entry = Entry(configuration=added, baseline_identity=plan.entries[0].baseline_identity)
+        larger = plan.changed(entries=(*plan.entries, entry))
         planned = [each for each in planned_executions(larger) if each.turn.round == round_number]
         if planned[-1].configuration == added:
             return larger
@@ -109,8 +107,10 @@ def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rou
     assert {each.configuration for each in executions} == {larger.entries[-1].configuration}
     assert turns(executions) == [Turn("rounds")] * 3
     # It shares the rounds that follow.
-    longer = tuple(replace(each, configuration=replace(each.configuration, repeats=4)) for each in larger.entries)
-    rounds = [turn.round for turn in turns(pending(replace(larger, entries=longer)))]
+    longer = tuple(
+        each.model_copy(update={"configuration": replace(each.configuration, repeats=4)}) for each in larger.entries
+    )
+    rounds = [turn.round for turn in turns(pending(larger.changed(entries=longer)))]
     assert rounds == [None, None, None, 4, 4, 4, 4]
     # It is in none either if the call ends before the last of its runs.
     perform(executions[:2], monkeypatch)

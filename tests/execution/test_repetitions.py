@@ -17,7 +17,7 @@ from dlperf_study.execution.repetitions import (
 )
 from dlperf_study.machines import launchers
 from dlperf_study.machines.supervision import locks
-from dlperf_study.records import rank_agreement
+from dlperf_study.records import rank_log
 from dlperf_study.study.job import JobResult, Outcome
 from tests.execution.constructed import missing_runs
 
@@ -37,9 +37,9 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
         monkeypatch.setattr(module, name, counted)
 
     for module, name in (
-        (rank_agreement, "read_rank_log"),
+        (rank_log, "read_rank_log"),
         (repetitions, "fingerprint_parts"),
-        (planning, "read_cluster"),
+        (planning.cluster_file, "read_cluster"),
         (locks, "lock"),
     ):
         count(module, name)

@@ -121,7 +121,7 @@ def test_several_reasons_are_counted():
         planned.append(Planned(configuration(devices_per_node=2, seed=seed), recipe, runs, reference=reference))
     dataset = study(*planned)
     [finding] = pages.comparison(dataset)
-    reasons = ((Reason.NO_COMPLETED_RUN, 2), (Reason.TOO_FEW_RUNS, 1))
+    reasons = ((None, Reason.NO_COMPLETED_RUN, 2), (None, Reason.TOO_FEW_RUNS, 1))
     assert finding == NotComparedCounts("reference", 3, 3, reasons)
     few, *failures = (comparison.no_result for comparison in scaling.references(dataset))
     assert few == NoResult(Reason.TOO_FEW_RUNS, count=2)
@@ -146,7 +146,7 @@ def test_nothing_to_compare_has_its_reason():
     alone = dataset.only(dataset.configurations[~dataset.configurations["is_reference"]])
     assert list(pages.comparison(alone)) == [NothingCompared("reference", is_declared=True)]
     assert list(pages.comparison(two_devices())) == [NothingCompared("reference", is_declared=False)]
-    assert list(pages.scaling(study(Planned(ONE, ALONE)))) == [NothingCompared("baseline", is_declared=True)]
+    assert list(pages.scaling(study(Planned(ONE, ALONE)))) == [NothingCompared("baseline", is_declared=False)]
 
 
 def test_two_frameworks_with_one_program_are_not_compared_on_one_device():

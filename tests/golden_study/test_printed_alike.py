@@ -118,7 +118,7 @@ def test_an_alternative_text_prints_what_macros_print(golden):
 
 
 def test_the_results_of_a_paper_count_what_the_pages_count(golden):
-    counted = [line for line in golden["paper"]["results"].splitlines() if " compared with the " in line]
+    counted = [line for line in golden["paper"]["results"].splitlines() if " comparisons with the " in line]
     assert len(counted) >= 2
     for line in counted:
         assert any(line in golden["pages"][page] for page in ("comparison", "scaling"))

@@ -131,7 +131,7 @@ def test_what_is_not_decided_takes_nothing_back_of_what_is(paths):
     write_titled(paths, [*planned, Planned(other, ALONE, baseline=other), Planned(others, TOGETHER, 2, baseline=other)])
     _, decided, undecided = (write_paper(paths) / "results.tex").read_text(encoding="utf-8").splitlines()
     assert "speedup 1.5" in decided
-    assert "no speedup (fewer than 3 completed runs (2))" in undecided
+    assert "no speedup; fewer than 3 completed runs (2)." in undecided
     assert "Horovod" in undecided
 
 

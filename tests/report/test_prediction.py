@@ -90,4 +90,4 @@ def test_sentences_give_the_next_size_with_its_interval() -> None:
     first, second = page_findings(on_nodes(1, 2, 4), "prediction").sentences
     assert "8 nodes (32 devices)" in first
     assert "90\u202f% intervals" in first
-    assert second.startswith("Back-test: predictions of the largest measured size from smaller ones were ")
+    assert second.startswith("Back-test: from smaller sizes, the largest measured size of 1 series is predicted ")

@@ -41,7 +41,9 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
 MEDIA = {"HTML": say.HTML, "terminal": say.TERMINAL, "Markdown": say.MARKDOWN, "LaTeX": say.LATEX}
-HOLE = re.compile(r"\bNone\b|\bnan\b|\bNaN\b|\bNaT\b|<NA>|\binf\b|\[\]|\(\)|  |\{|\}|\bLoss\.|\bReason\.")
+HOLE = re.compile(
+    r"\bNone\b|\bnan\b|\bNaN\b|\bNaT\b|<NA>|\binf\b|\[\]|\(\)|: [,.]|, [,.]|; [;.]|\{|\}|\bLoss\.|\bReason\."
+)
 MAX_TEMPLATES, MAX_WORDS = 60, 25
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
 #: The columns that have no value at once, by the ends of their names.
@@ -73,12 +75,13 @@ def examples() -> Iterator[object]:
             yield scaling.Comparison(subject, other, role, "faster", ratio, cause=cause)
         counts = tuple((outcome, 2) for outcome in scaling.OUTCOMES)
         yield scaling.ComparisonCounts(role, 9, counts, 1, True)
+        yield scaling.ComparisonCounts(role, 5, (), 5, False)
         for reason in reasons.Reason:
             no_result = reasons.NoResult(reason, ("failed (a & b)", "`make study`"), role, 2)
             yield from (no_result, scaling.NotCompared(subject, other, role, no_result))
             yield quality.NoThroughput(subject, no_result)
         all_reasons = tuple((reason, 1) for reason in reasons.Reason)
-        yield scaling.NotComparedCounts(role, 20, 16, all_reasons)
+        yield scaling.NotComparedCounts(role, 20, 16, tuple((role, reason, 1) for reason in reasons.Reason))
         yield from (scaling.NothingCompared(role, declared) for declared in (True, False))
     yield from (scaling.Throughput(subject, number, column) for column in ("throughput", "token_throughput"))
     yield scaling.Measured(1, 2)
@@ -89,13 +92,14 @@ def examples() -> Iterator[object]:
     yield from (communication.NoCommunication(is_none) for is_none in (True, False))
     yield quality.TrainedApart(2, subjects)
     yield quality.Implausible("is the batch size right?", ("speedup", "efficiency"), subjects)
-    yield from (quality.QuickMode(1, has_interval) for has_interval in (True, False))
+    yield from (quality.QuickMode(1, has_interval, has_interval) for has_interval in (True, False))
+    yield from (published.Audited(False, 0, 0, ()), quality.OtherDiagnostics(2, 0))
     yield quality.BackgroundLoad(3, 6, 1, "make study AGAIN=1")
     for remedy in quality.Remedy:
         yield from (quality.TargetMissed(1, 6, 0.1, remedy, 8, minutes) for minutes in (None, 5.5))
     yield quality.NoConclusion(3)
     endings = tuple((outcome, 1) for outcome in Outcome if outcome != Outcome.COMPLETED)
-    yield quality.Runs(3, 9, (*endings, ("not_run", 1)))
+    yield from (quality.Runs(3, 9, (*endings, ("not_run", 1)), is_ingested) for is_ingested in (True, False))
     yield quality.Unmeasured(16, 20, all_reasons)
     yield from (quality.TokensOnly(1, 2), quality.NotSteady(1, 6), quality.OtherDiagnostics(0, 3))
     yield from (quality.Drift(6, 0.2, compared, 6) for compared in (4, 6))
@@ -112,7 +116,7 @@ def examples() -> Iterator[object]:
     yield prediction.NotPredicted(subjects, "one size")
     for differing in ((), (("model", ("vgg16", None)),)):
         yield history.NothingInCommon("a", "b", differing)
-    yield history.SessionCounts("a", "b", 5, 9, tuple((outcome, 1) for outcome in history.OUTCOMES))
+    yield history.SessionCounts("b", 5, 9, tuple((outcome, 1) for outcome in history.OUTCOMES))
     yield from (history.SessionChange(subject, "throughput", ratio, outcome) for outcome in ("slower", None))
     yield from (history.TooFewSessions(5), history.ConditionsDiffer(()), history.ConditionsDiffer(("host",)))
     yield from (selftest.SelftestOutcome(5, 6, is_passed) for is_passed in (True, False))
@@ -151,7 +155,7 @@ def test_text_of_users_is_escaped_once():
     said = {name: say.say([finding], medium)[0] for name, medium in MEDIA.items()}
     assert "&lt;b&gt; &amp; 5 % of <code>make_study</code>. <b>Do not trust</b>" in said["HTML"]
     assert r"\textless{}b\textgreater{} \& 5\,\% of \texttt{make\_study}." in said["LaTeX"]
-    assert r"\<b\> & 5 % of `make_study`." in said["Markdown"]
+    assert r"\<b\> \& 5 % of `make_study`." in said["Markdown"]
     assert "<b> & 5 % of `make_study`." in said["terminal"]
     interval = say.say([scaling.Throughput(ONE.identity, Number(2, 1, 3), "throughput")], say.HTML, study(Planned(ONE)))
     assert "[1.0,\N{NO-BREAK SPACE}3.0]" in interval[0]
