@@ -87,10 +87,13 @@ def audit(dataset: Dataset) -> Iterator[Audited]:
 
 
 def _audited(results: Sequence[AuditResult], is_published: bool) -> Audited:
-    checks = sum(result.examined > 0 for result in results)
+    checks = items = 0
+    for result in results:
+        checks += result.examined > 0
+        items += result.examined
     diagnostics = []
     for severity in reversed(Severity):
         count = sum(result.count(severity) for result in results)
         if count:
             diagnostics.append((severity, count))
-    return Audited(is_published, checks, sum(result.examined for result in results), tuple(diagnostics))
+    return Audited(is_published, checks, items, tuple(diagnostics))

@@ -163,8 +163,13 @@ def lines(compared: Sequence[Compared], dataset: Dataset, role: Denominator) -> 
     if not compared:
         yield nothing_compared(dataset, role)
         return
-    tested = [each for each in compared if isinstance(each, Comparison)]
-    missing = [each for each in compared if isinstance(each, NotCompared)]
+    tested: list[Comparison] = []
+    missing: list[NotCompared] = []
+    for each in compared:
+        if isinstance(each, Comparison):
+            tested.append(each)
+        else:
+            missing.append(each)
     if len(tested) <= MAX_LINES:
         yield from tested
     else:
@@ -174,8 +179,10 @@ def lines(compared: Sequence[Compared], dataset: Dataset, role: Denominator) -> 
         yield missing[0]
     elif missing:
         by_reason = Counter((each.no_result.role, each.no_result.reason) for each in missing)
-        counted = tuple((*key, count) for key, count in by_reason.most_common())
-        yield NotComparedCounts(role, len(compared), len(missing), counted)
+        counted = []
+        for (missing_role, reason), count in by_reason.most_common():
+            counted.append((missing_role, reason, count))
+        yield NotComparedCounts(role, len(compared), len(missing), tuple(counted))
 
 
 def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
