@@ -17,5 +17,5 @@ def test_a_room_that_gets_worse_is_named(tmp_path):
         "room: conditional 166.7, above the recorded 0",
         "room: comprehension 166.7, above the recorded 0",
         "room: *_of 1, above the recorded 0",
-        "room: docstring words 1, above the recorded 0",
+        "room: docstring words 2, above the recorded 0",
     ]
