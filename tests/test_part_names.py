@@ -11,7 +11,7 @@ from dlperf_study.logs import formats as log_formats
 from dlperf_study.machines import launchers
 from dlperf_study.study.exchange import STRATEGIES
 from dlperf_study.training import data_sources, frameworks, image_sets, models
-from dlperf_study.training.part_names import display_names, same_alone, sources_without_input
+from dlperf_study.training.part_names import display_names, same_alone
 
 PACKAGE = PROJECT / "dlperf_study"
 #: Names of parts that are words of other things as well, so that a literal says nothing.
@@ -72,4 +72,3 @@ def test_pages_call_a_part_as_it_calls_itself(name, expected):
 
 def test_pages_ask_parts_what_differs_between_them():
     assert same_alone() == (("torch_ddp", "horovod_torch"),)
-    assert sources_without_input() == {"synthetic_device"}

@@ -155,7 +155,8 @@ def implausible(dataset: Dataset) -> Iterator[object]:
     """Yield the errors that make numbers doubtful, and the runs whose ranks trained apart."""
     apart = failed_apart(dataset.runs)
     if len(apart):
-        subjects = [identity for identity in dataset.configuration_rows if identity in set(apart["identity"])]
+        failed = set(apart["identity"])
+        subjects = [identity for identity in dataset.configuration_rows if identity in failed]
         yield TrainedApart(len(apart), tuple(subjects))
     subjects_by_error: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for diagnostic in dataset.serious_diagnostics:

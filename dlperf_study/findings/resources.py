@@ -13,11 +13,15 @@ MEMORY = ("peak_device_bytes", "peak_process_bytes")
 
 @dataclass(frozen=True)
 class Energy:
-    """The energy per sample of one configuration; ``device``: whose energy it is."""
+    """The energy per sample of one configuration; ``device``: whose energy it is.
+
+    ``extreme``: it is the lowest or the highest of several.
+    """
 
     subject: str
     energy: Number
     device: str
+    extreme: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,12 @@ def energy(dataset: Dataset) -> Iterator[object]:
             yield NoEnergy(obstacles)
         return
     devices = ", ".join(dict.fromkeys(runs["energy_of"].dropna()))
-    for identity in dict.fromkeys((rows["identity"].iloc[0], rows["identity"].iloc[-1])):
+    extremes = {"lowest": rows["identity"].iloc[0], "highest": rows["identity"].iloc[-1]}
+    if len(rows) == 1:
+        extremes = {"": rows["identity"].iloc[0]}
+    for extreme, identity in extremes.items():
         row = dataset.configuration_rows[identity]
-        yield Energy(identity, number.from_column(row, "energy_per_sample"), devices)
+        yield Energy(identity, number.from_column(row, "energy_per_sample"), devices, extreme)
 
 
 def memory(dataset: Dataset) -> Iterator[PeakMemory]:

@@ -100,7 +100,7 @@ def energy_obstacle(run: Run) -> str:
     """Return why a run has no energy; else empty."""
     windows = training_windows(run)
     if not windows:
-        return "its evidence has no telemetry of the training window"
+        return "the run records have no telemetry of the training window"
     for window in windows:
         if reason := _counter_obstacle(run, window):
             return reason

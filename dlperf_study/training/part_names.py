@@ -33,12 +33,6 @@ def same_alone() -> tuple[tuple[str, ...], ...]:
 
 
 @cached_by_parts
-def sources_without_input() -> frozenset[str]:
-    """Return the names of the data sources of which no step reads anything."""
-    return frozenset(name for name in data_sources.names() if data_sources.load(name).is_fixed)
-
-
-@cached_by_parts
 def strategies() -> tuple[str, ...]:
     """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
     names: set[str] = set()

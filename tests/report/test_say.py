@@ -103,7 +103,11 @@ def examples() -> Iterator[object]:
     yield quality.Unmeasured(16, 20, all_reasons)
     yield from (quality.TokensOnly(1, 2), quality.NotSteady(1, 6), quality.OtherDiagnostics(0, 3))
     yield from (quality.Drift(6, 0.2, compared, 6) for compared in (4, 6))
-    yield from (resources.Energy(subject, number, "GPU"), resources.NoEnergy(("no counter",)))
+    yield from (
+        resources.Energy(subject, number, "GPU", "lowest"),
+        resources.Energy(subject, number, "GPU"),
+        resources.NoEnergy(("no counter",)),
+    )
     yield from (resources.PeakMemory(subject, 1e9, column) for column in resources.MEMORY)
     yield from (resources.LimitedClocks(runs, 6, 0.5) for runs in (0, 2))
     yield from (published.NoSources(), published.PublishedCounts(9, 2, 1, 2))

@@ -21,8 +21,6 @@ from dlperf_study.study.job import BLOCKS, Outcome
 
 _TOO_FEW_PARTS = f"fewer than {MINIMUM_RUNS} rounds measured the parts of a step of both it and its {{}}: no interval"
 _NOT_OF_BOTH = "it was not measured of both"
-#: An earlier version may have made the table.
-_NOT_IN_TABLE = "no CI in this table of configurations"
 
 
 class _Gap:
@@ -129,13 +127,13 @@ def _explain_mean_without_interval(dataset: Dataset, row: Any, column: str) -> s
     if row.runs_completed < MINIMUM_RUNS:
         return _few_runs(row)
     if not measurements.values(row.identity, column).size:
-        return _NOT_IN_TABLE
+        return say_one(reasons.NoResult(reasons.Reason.NOT_IN_TABLE))
     match measurements.estimate(row.identity, column).reason:
         case NoInterval.FEW_VALUES:
             return f"fewer than {MINIMUM_RUNS} of the runs that give its interval have this value: no interval"
         case NoInterval.EQUAL_VALUES:
             return "all its runs have this very value: no interval"
-    return _NOT_IN_TABLE
+    return say_one(reasons.NoResult(reasons.Reason.NOT_IN_TABLE))
 
 
 def _explain_parts_without_interval(reason: NoInterval | None, role: Denominator) -> str:
@@ -144,7 +142,7 @@ def _explain_parts_without_interval(reason: NoInterval | None, role: Denominator
             return _TOO_FEW_PARTS.format(role)
         case NoInterval.EQUAL_VALUES:
             return f"the parts of a step of it and its {role} differ by the same in every round: no interval"
-    return _NOT_IN_TABLE
+    return say_one(reasons.NoResult(reasons.Reason.NOT_IN_TABLE))
 
 
 def _few_runs(row: Any) -> str:
