@@ -43,8 +43,7 @@ class StudyComparison:
     @cached_property
     def conditions(self) -> pd.DataFrame:
         """The recorded conditions that differ, by ``column``."""
-        rows = [(change.column, change.before, change.after) for change in self._changes.conditions]
-        return pd.DataFrame(rows, columns=["column", "before", "after"]).set_index("column")
+        return pd.DataFrame(self._changes.conditions, columns=["column", "before", "after"]).set_index("column")
 
     @property
     def changes(self) -> MeasurementComparison:
@@ -68,5 +67,9 @@ class StudyComparison:
         return describe(self._changes)
 
     def _repr_html_(self) -> str:
-        tables = [table(self._changes) for table in (throughput_changes, speedup_changes, condition_changes)]
-        return self.findings()._repr_html_() + "".join(table._repr_html_() for table in tables if not table.is_empty)
+        page = self.findings()._repr_html_()
+        for build in (throughput_changes, speedup_changes, condition_changes):
+            table = build(self._changes)
+            if not table.is_empty:
+                page += table._repr_html_()
+        return page

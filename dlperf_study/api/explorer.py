@@ -35,7 +35,7 @@ def data_rows(name: str) -> pd.DataFrame:
         if points.empty:
             raise PublishedError(f"{name} prints no throughput with a number of devices: there is nothing to explore")
         return points
-    rows = (open_study(name).dataset).measured.set_index("identity")
+    rows = open_study(name).dataset.measured.set_index("identity")
     if rows.empty:
         raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
     return rows
@@ -205,21 +205,19 @@ def _labelled_options(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _offer(menu: ipywidgets.Dropdown, options: list[tuple[str, str]], value: str) -> None:
     """Give a menu other choices; keep its value if possible."""
-    kept = value
     if menu.value in dict(options).values():
-        kept = menu.value
+        value = menu.value
     menu.options = options
-    menu.value = kept
+    menu.value = value
 
 
 def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the rows as printed: factors, metric and interval."""
     measured = rows[rows[metric].notna()]
-    printed = [format_column(row, metric) for row in measured.itertuples()]
-    levels = {}
+    printed = pd.DataFrame(index=range(len(measured)))
     for name in varying_columns(rows):
-        levels[axis_label(name)] = [
+        printed[axis_label(name)] = [
             level_name(name, value) if isinstance(value, str) else value for value in measured[name]
         ]
-    factors = pd.DataFrame(levels, index=range(len(measured)))
-    return factors.join(pd.DataFrame(printed, columns=[axis_label(metric), "95 % interval"]))
+    values = [format_column(row, metric) for row in measured.itertuples()]
+    return printed.join(pd.DataFrame(values, columns=[axis_label(metric), "95 % interval"]))

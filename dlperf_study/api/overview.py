@@ -16,8 +16,7 @@ _MOST_LEVELS = 6
 
 def text(dataset: Dataset, factors: list[str], name: str) -> str:
     """Return a measurement's name, title, and a line per fact."""
-    lines = [f"<StudyResults {name}: {dataset.plan.title}>"]
-    lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
+    lines = [f"<StudyResults {name}: {dataset.plan.title}>", *map(": ".join, _facts(dataset, factors).items())]
     return "\n".join([*lines, *page_findings(dataset, "summary").head(_shown(dataset)).sentences])
 
 
@@ -48,10 +47,8 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",
         "factors": "; ".join(varied) or "none",
     }
-    failures = []
-    for outcome, count in dataset.runs["outcome"].value_counts().items():
-        if outcome != Outcome.COMPLETED:
-            failures.append(f"{count} × {display_name(outcome)}")
+    failed = dataset.runs["outcome"].value_counts().drop(Outcome.COMPLETED, errors="ignore")
+    failures = [f"{count} × {display_name(outcome)}" for outcome, count in failed.items()]
     unsupported = int(rows["unsupported_reason"].notna().sum())
     if unsupported:
         failures.append(f"{counted(unsupported, 'configuration')} unsupported")

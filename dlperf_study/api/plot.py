@@ -33,7 +33,7 @@ _ALONG_DEVICES = ("nodes", "devices_per_node", "servers", "batch_per_device", "g
 
 def known_metrics(rows: pd.DataFrame) -> list[str]:
     """Return the numbers with an interval that any row has."""
-    return [name for name in METRICS if name in rows and rows[name].notna().any()]
+    return list(pd.Index(METRICS).intersection(rows.columns[rows.notna().any()]))
 
 
 def varying_columns(rows: pd.DataFrame) -> list[str]:
@@ -43,11 +43,10 @@ def varying_columns(rows: pd.DataFrame) -> list[str]:
 
 def factor_columns(rows: pd.DataFrame) -> list[str]:
     """Return all factors of the rows, in the same order."""
-    settings = []
+    names = pd.Index([*_FURTHER_FACTORS, *PARAMETERS])
     if "settings" in rows:
-        settings = [name for name in rows if name not in COLUMNS]
-    names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
-    return [name for name in names if name in rows]
+        names = names.append(rows.columns.difference([*COLUMNS], sort=False))
+    return list(names[names.isin(rows.columns)].unique())
 
 
 def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
@@ -124,12 +123,11 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     """
     chart = _chart(rows, x, y, hue, col)
     left_out = int(rows[y].notna().sum()) - len(chart.rows)
-    explanation = EXPLANATION
+    caption = EXPLANATION
     if x == "world_size" and y in (SPEEDUP, EFFICIENCY):
-        explanation = f"{EXPLANATION} {IDEAL}"
-    caption = explanation
+        caption += f" {IDEAL}"
     if left_out:
-        caption = f"{explanation} {counted(left_out, 'row')} left out: no level is stated."
+        caption += f" {counted(left_out, 'row')} left out: no level is stated."
     heading = f"{title}: {COLUMNS[y].words}" if title else COLUMNS[y].label
     draw = None
     if len(chart.rows):

@@ -22,8 +22,8 @@ def requested_sizes(nodes: Sequence[int], devices: Sequence[int]) -> tuple[Unit 
     if sizes["devices"]:
         return Unit.DEVICE, sizes["devices"]
     if sizes["nodes"]:
-        return (Unit.NODE, sizes["nodes"])
-    return (None, [])
+        return Unit.NODE, sizes["nodes"]
+    return None, []
 
 
 def _checked(name: str, sizes: Sequence[int]) -> list[int]:
@@ -33,7 +33,7 @@ def _checked(name: str, sizes: Sequence[int]) -> list[int]:
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= size <= MAX_STEPS:
             raise DlperfStudyError(f"{name} has {size!r}, which is not a whole number from 1 to {MAX_STEPS}")
-    return [int(size) for size in sizes]
+    return list(map(int, sizes))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dlperf_study.dataset.history import Measurement, find_measurement, in_order
 from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.findings import history, pages
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
+from dlperf_study.metrics.parameters import varying
 from dlperf_study.report import page_findings, predictions, say, series, tables
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
@@ -81,10 +82,9 @@ class StudyResults:
         """A row per step, by identity, repetition, rank, window and step."""
         all_steps = self.dataset.steps
         steps = all_steps[all_steps["identity"].isin(self.dataset.configurations["identity"])]
-        ordered = {}
         for name in ("identity", "window"):
-            ordered[name] = steps[name].cat.set_categories(steps[name].unique(), ordered=True)
-        return steps.assign(**ordered).set_index(_STEP).sort_index()
+            steps = steps.assign(**{name: steps[name].cat.set_categories(steps[name].unique(), ordered=True)})
+        return steps.set_index(_STEP).sort_index()
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
@@ -95,17 +95,11 @@ class StudyResults:
     def factors(self) -> list[str]:
         """The columns that distinguish the configurations."""
         rows = self.dataset.configurations
-        varying = [
-            name
-            for name in (*self.dataset.plan.factors, *PARAMETERS)
-            if name in rows and rows[name].nunique(dropna=False) > 1
-        ]
+        names = dict.fromkeys((*self.dataset.plan.factors, *PARAMETERS))
         factors: list[str] = []
-        for name in dict.fromkeys(varying):
+        for name in varying(rows, filter(rows.__contains__, names)):
             # Other columns count if configurations with equal levels of the factors before them differ in them.
-            combinations = 1
-            if factors:
-                combinations = len(rows.drop_duplicates(factors))
+            combinations = len(rows.drop_duplicates(factors)) if factors else 1
             is_independent = len(rows.drop_duplicates([*factors, name])) > combinations
             if name in self.dataset.plan.factors or is_independent:
                 factors.append(name)

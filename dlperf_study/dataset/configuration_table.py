@@ -1,8 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import product
 from typing import Any
 
@@ -12,10 +11,9 @@ import pandas as pd
 from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
-from dlperf_study.dataset.target_precision import corrected_looks, looks_that_ended_measuring
-from dlperf_study.metrics import comparison, outcome, scaling
+from dlperf_study.dataset.target_precision import correct_for_looks, corrected_looks, looks_that_ended_measuring
+from dlperf_study.metrics import comparison, outcome, pipeline_bubble, scaling
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, compute_values, summarised
-from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
 from dlperf_study.metrics.statistics import Estimate, interval_columns
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.parameter import TOKENS
@@ -37,43 +35,37 @@ def configurations_table(
     trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
-    counted = outcome.select_counted(runs)
-    throughputs, rate = counted_throughputs(runs, plan), rate_column(counted, plan)
-    looks = corrected_looks(throughputs)
+    counted, throughputs = outcome.select_counted(runs), counted_throughputs(runs, plan)
+    rate, looks = rate_column(counted, plan), corrected_looks(throughputs)
     measurements = Measurements(outcome.select_completed(runs), counted, looks)
-    kinds_of_device = _kinds_of_device(runs)
-    speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
-    relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
-    decided = _verdicts(plan, speedups, relative_throughputs, outcome.disturbed_configurations(runs))
+    kinds = _kinds_of_device(runs)
+    speedups, speedup_diagnostics = _ratios(plan.entries if plan.has_speedups else (), "baseline", throughputs)
+    relative_throughputs, diagnostics = _ratios(plan.entries, "reference", throughputs)
+    ratios: dict[Denominator, Mapping[str, Estimate]] = {"baseline": speedups, "reference": relative_throughputs}
+    verdicts = _verdicts(plan, ratios, outcome.disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
-    bubble_of = bubbles(plan.entries, counted, comparison.assign_rounds(counted, plan), looks)
+    bubble_of = pipeline_bubble.bubbles(plan.entries, counted, comparison.assign_rounds(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
-        row["device"] = kinds_of_device.get(identity, plan.device or None)
-        if speedup := speedups.logarithms.get(identity):
+        row["device"] = kinds.get(identity, plan.device or None)
+        if speedup := speedups.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
-            row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
+            baseline_rate = measurements.summary(entry.baseline_identity, rate)
             row |= scaling.scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
-            row |= _verdict_columns("baseline", decided["baseline"].get(identity))
-        if relative_throughput := relative_throughputs.logarithms.get(identity):
-            verdict = decided["reference"].get(identity)
-            row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
+            row |= _comparison_columns("baseline", baseline_rate, verdicts.get(("baseline", identity)))
+        if relative_throughput := relative_throughputs.get(identity):
+            verdict = verdicts.get(("reference", identity))
             row["relative_throughput"] = relative_throughput.factor
             row |= interval_columns("relative_throughput", relative_throughput.factor_interval())
-            row |= _verdict_columns("reference", verdict)
+            row |= _comparison_columns("reference", measurements.summary(str(entry.reference_identity), rate), verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
         if bubble := bubble_of.get(identity):
             row |= bubble.columns
+            if bubble.no_interval:
+                diagnostics.append(Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity))
         table.add(row | separate.get(identity, {}))
-    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics, *_without_interval(bubble_of)]
-
-
-def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
-    """Yield why bubbles of pipelines have no interval."""
-    for identity, bubble in bubble_of.items():
-        if bubble.no_interval:
-            yield Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity)
+    return table.frame, [*speedup_diagnostics, *diagnostics]
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
@@ -101,8 +93,7 @@ def counted_throughputs(runs: pd.DataFrame, plan: Plan) -> comparison.Throughput
     counted = outcome.select_counted(runs)
     rates = counted[rate_column(counted, plan)]
     samples = comparison.collect_samples(rates, counted["identity"], comparison.assign_rounds(counted, plan))
-    looks = looks_that_ended_measuring(plan, samples)
-    return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
+    return correct_for_looks(samples, looks_that_ended_measuring(plan, samples))
 
 
 class Measurements:
@@ -135,10 +126,7 @@ class Measurements:
         hid the most.
         """
         metric, measured = self._metrics[name], self.values(identity, name)
-        all_of = measured
-        if metric.only_if_all:
-            all_of = self.values(identity, metric.only_if_all)
-        if not measured.size or measured.size < all_of.size:
+        if not measured.size or measured.size < self.values(identity, metric.only_if_all or name).size:
             return {}
         if metric.summary is Summary.FACT:
             return {name: round(float(np.median(measured)), metric.decimals)}
@@ -168,33 +156,23 @@ def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
     match metric.summary:
         case Summary.GEOMETRIC:
             columns = {name: estimate.factor, **interval_columns(name, estimate.factor_interval())}
-            low, high = metric.limits
-            if low <= estimate.factor <= high:
-                return _cut_off(columns, metric)
-            return columns
         case Summary.POSITIVE_MEAN:
             return {name: estimate.mean, **interval_columns(name, estimate.positive_interval())}
         case Summary.SHARE:
-            return _cut_off({name: estimate.mean, **interval_columns(name, estimate.share_interval())}, metric)
+            columns = {name: estimate.mean, **interval_columns(name, estimate.share_interval())}
         case _:
-            return _cut_off({name: estimate.mean, **interval_columns(name, estimate.interval())}, metric)
+            columns = {name: estimate.mean, **interval_columns(name, estimate.interval())}
+    low, high = metric.limits
+    # An impossible rate is shown as it is: a diagnostic is about it.
+    if metric.summary is Summary.GEOMETRIC and not low <= estimate.factor <= high:
+        return columns
+    return {column: float(np.clip(value, low, high)) for column, value in columns.items()}
 
 
-def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
-    """Return an estimate and interval, limited to the metric's range."""
-    return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
-
-
-@dataclass(frozen=True)
-class _Ratios:
-    """Log ratios by identity, with ``diagnostics`` of missing denominators."""
-
-    logarithms: Mapping[str, Estimate]
-    diagnostics: Sequence[Diagnostic]
-
-
-def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs: comparison.Throughputs) -> _Ratios:
-    """Return the ratios of the entries that were measured."""
+def _ratios(
+    entries: Iterable[Entry], role: Denominator, throughputs: comparison.Throughputs
+) -> tuple[dict[str, Estimate], list[Diagnostic]]:
+    """Return the log ratios of measured entries, and why others are missing."""
     ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
@@ -204,35 +182,28 @@ def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs
             ratios[identity] = comparison.throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
             diagnostics.append(Diagnostic(comparison.RATIOS[role], str(error), Severity.ERROR, identity))
-    return _Ratios(ratios, diagnostics)
+    return ratios, diagnostics
 
 
 def _verdicts(
-    plan: Plan, speedups: _Ratios, relative_throughputs: _Ratios, disturbed: Collection[str]
-) -> dict[Denominator, dict[str, comparison.Verdict]]:
-    """Return the verdicts of each role by identity, corrected together.
+    plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]], disturbed: Set[str]
+) -> dict[tuple[Denominator, str], comparison.Verdict]:
+    """Return the verdicts by role and identity, corrected together.
 
     A configuration with the same baseline and reference is compared once. No outcome is claimed of ``disturbed`` ones.
     """
-    ratios: dict[Denominator, Mapping[str, Estimate]] = {
-        "baseline": speedups.logarithms,
-        "reference": relative_throughputs.logarithms,
-    }
-    pairs: dict[Denominator, dict[str, str]] = {role: {} for role in ratios}
+    pairs: dict[tuple[Denominator, str], str] = {}
     compared: dict[str, Estimate] = {}
     without_outcome: set[str] = set()
     for role, entry in product(ratios, plan.entries):
-        identity, denominator_identity = entry.configuration.identity, entry.denominator(role)
+        identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
         if identity in ratios[role] and identity != denominator_identity:
-            pairs[role][identity] = f"{identity} / {denominator_identity}"
-            compared[pairs[role][identity]] = ratios[role][identity]
-            if identity in disturbed or denominator_identity in disturbed:
-                without_outcome.add(pairs[role][identity])
+            pair = pairs[role, identity] = f"{identity} / {denominator_identity}"
+            compared[pair] = ratios[role][identity]
+            if not disturbed.isdisjoint((identity, denominator_identity)):
+                without_outcome.add(pair)
     decided = comparison.verdicts(compared, comparison.widest_equality(plan), without_outcome)
-    by_role: dict[Denominator, dict[str, comparison.Verdict]] = {}
-    for role, of_role in pairs.items():
-        by_role[role] = {identity: decided[pair] for identity, pair in of_role.items()}
-    return by_role
+    return {key: decided[pair] for key, pair in pairs.items()}
 
 
 def _planned_columns(entry: Entry) -> dict[str, Any]:
@@ -246,19 +217,16 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[str, Any]:
-    """Return the rate of a baseline or reference with its interval."""
-    return {f"{role}_{name}": value for name, value in rate.items()}
-
-
-def _verdict_columns(role: Denominator, verdict: comparison.Verdict | None) -> dict[str, Any]:
-    if verdict is None:
-        return {}
-    return {
-        VERDICTS[role]: verdict.word,
-        f"{comparison.RATIOS[role]}_equal_within": verdict.equal_within,
-        f"{comparison.RATIOS[role]}_rounds_missing": verdict.rounds_missing,
-    }
+def _comparison_columns(
+    role: Denominator, rate: Mapping[str, float], verdict: comparison.Verdict | None
+) -> dict[str, Any]:
+    """Return the rate of a baseline or reference with its interval, and the verdict."""
+    columns: dict[str, Any] = {f"{role}_{name}": value for name, value in rate.items()}
+    if verdict:
+        columns[VERDICTS[role]] = verdict.word
+        columns[f"{comparison.RATIOS[role]}_equal_within"] = verdict.equal_within
+        columns[f"{comparison.RATIOS[role]}_rounds_missing"] = verdict.rounds_missing
+    return columns
 
 
 class StepParts:
@@ -285,9 +253,9 @@ class StepParts:
 
     def differences(self, entry: Entry) -> dict[str, Estimate]:
         """Return the excess of step parts over the reference's."""
-        identity = entry.configuration.identity
         if not self.is_same_work(entry):
             return {}
+        identity = entry.configuration.identity
         parts = comparison.differences(self._seconds, identity, str(entry.reference_identity))
         if entry.is_reference:
             return dict.fromkeys(parts, comparison.compare_with_itself(self._runs[identity]))
@@ -295,9 +263,8 @@ class StepParts:
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with intervals, and the deciding part."""
-        identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         parts = self.differences(entry)
-        is_uneven = identity in self._uneven or reference_identity in self._uneven
+        is_uneven = entry.configuration.identity in self._uneven or str(entry.reference_identity) in self._uneven
         columns: dict[str, Any] = {"difference_lies_in": comparison.explaining_part(decided, parts, is_uneven)}
         for part in filter(parts.__contains__, comparison.PARTS):
             difference = parts[part]

@@ -1,10 +1,9 @@
 """From the evidence of a study to its four tables."""
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from itertools import chain
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -20,22 +19,11 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset import outliers, study_diagnostics, tables, uncounted_runs
 from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
-from dlperf_study.dataset.run_table import (
-    ConfigurationToRead,
-    read_measured_runs,
-    run_row,
-    step_rows,
-    window_steadiness,
-)
+from dlperf_study.dataset.run_table import read_measured_runs, run_row, step_rows, window_steadiness
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
 from dlperf_study.dataset.target_precision import Precision, corrected_looks, precision_diagnostics, widest
+from dlperf_study.metrics import comparison, computation, outcome, scaling, statistics, steady_state
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
-from dlperf_study.metrics.computation import UNEVEN
-from dlperf_study.metrics.outcome import had_background_load, select_completed, select_counted
-from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
-from dlperf_study.metrics.statistics import MINIMUM_RUNS
-from dlperf_study.metrics.steady_state import steadiness_tolerance
 from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
 from dlperf_study.study.plan import Plan
@@ -64,12 +52,14 @@ class Dataset:
         tables.require(TableName.STEPS, paths.dataset)
         plan = Plan.read(paths.plan_file)
         # What other programs logged says nothing of parameters that were added later.
-        filled = [name for name, each in PARAMETERS.items() if each.always_known or not plan.ingested_from]
-        defaults = {name: DEFAULTS.get(name) for name in filled}
-        frames = {}
+        is_measured = not plan.ingested_from
+        defaults = {name: DEFAULTS.get(name) for name, each in PARAMETERS.items() if each.always_known or is_measured}
+        return cls(plan, paths.dataset, *(tables.read(table, paths.dataset, defaults) for table in TABLES_IN_MEMORY))
+
+    def write(self) -> None:
+        """Write the tables except steps."""
         for table in TABLES_IN_MEMORY:
-            frames[str(table)] = tables.read(table, paths.dataset, defaults)
-        return cls(plan, paths.dataset, **frames)
+            tables.write(table, getattr(self, table), self.folder)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -81,11 +71,9 @@ class Dataset:
         return tables.read(TableName.STEPS, self.folder, identities=identities)
 
     @cached_property
-    def throughputs(self) -> Throughputs:
+    def throughputs(self) -> comparison.Throughputs:
         """The throughputs of completed runs by identity, of the whole study."""
-        if self.whole:
-            return self.whole.throughputs
-        return counted_throughputs(self.runs, self.plan)
+        return counted_throughputs((self.whole or self).runs, self.plan)
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -95,22 +83,22 @@ class Dataset:
     @cached_property
     def completed_runs(self) -> pd.DataFrame:
         """The completed runs."""
-        return select_completed(self.runs)
+        return outcome.select_completed(self.runs)
 
     @cached_property
     def counted_runs(self) -> pd.DataFrame:
         """The counted runs of the whole study."""
-        return select_counted((self.whole or self).runs)
+        return outcome.select_counted((self.whole or self).runs)
 
     @cached_property
     def disturbed_runs(self) -> int:
         """How many completed runs had background load."""
-        return int(had_background_load(self.completed_runs).sum())
+        return int(outcome.had_background_load(self.completed_runs).sum())
 
     @property
     def has_interval(self) -> bool:
         """Whether a measured configuration has completed runs enough for an interval."""
-        return bool((self.measured["runs_completed"] >= MINIMUM_RUNS).any())
+        return bool((self.measured["runs_completed"] >= statistics.MINIMUM_RUNS).any())
 
     @cached_property
     def reached_precisions(self) -> tuple[Precision, ...]:
@@ -118,11 +106,8 @@ class Dataset:
         if self.plan.precision is None:
             return ()
         selected = set(self.configurations["identity"])
-        precisions = []
-        for entry in self.plan.runnable:
-            if entry.configuration.identity in selected and (precision := widest(entry, self.throughputs)):
-                precisions.append(precision)
-        return tuple(precisions)
+        entries = [entry for entry in self.plan.runnable if entry.configuration.identity in selected]
+        return tuple(filter(None, (widest(entry, self.throughputs) for entry in entries)))
 
     @cached_property
     def missed_precisions(self) -> tuple[Precision, ...]:
@@ -164,29 +149,26 @@ class Dataset:
 
     @cached_property
     def configuration_rows(self) -> Mapping[str, Any]:
-        """The configurations as tuples, by identity."""
-        if self.whole:
-            return self.whole.configuration_rows
-        return {row.identity: row for row in self.configurations.itertuples()}
+        """The configurations of the whole study as tuples, by identity."""
+        rows = (self.whole or self).configurations
+        return dict(zip(rows["identity"], rows.itertuples(), strict=True))
 
-    def runs_of(self, identity: str) -> pd.DataFrame:
+    def select_runs(self, identity: str) -> pd.DataFrame:
         """Return the runs of a configuration."""
-        if self.whole:
-            return self.whole.runs_of(identity)
-        positions = self._run_positions.get(identity, np.empty(0, np.int64))
-        is_in_one_piece = len(positions) > 0 and positions[-1] - positions[0] == len(positions) - 1
-        # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
-        return self.runs.iloc[slice(positions[0], positions[-1] + 1) if is_in_one_piece else positions]
+        whole = self.whole or self
+        positions = whole._run_positions.get(identity, np.empty(0, np.int64))
+        if len(positions) and positions[-1] - positions[0] == len(positions) - 1:
+            # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
+            return whole.runs.iloc[positions[0] : positions[-1] + 1]
+        return whole.runs.iloc[positions]
 
     @cached_property
     def run_counts(self) -> Mapping[Any, int]:
         """The number of runs of each configuration with runs."""
-        if self.whole:
-            return self.whole.run_counts
-        counts: Mapping[Any, int] = self.runs["identity"].value_counts().to_dict()
+        counts: Mapping[Any, int] = (self.whole or self).runs["identity"].value_counts().to_dict()
         return counts
 
-    def diagnostics_of(self, identity: str) -> pd.DataFrame:
+    def select_diagnostics(self, identity: str) -> pd.DataFrame:
         """Return the diagnostics about a configuration and its runs."""
         return self.diagnostics.iloc[self._diagnostic_positions.get(identity, [])]
 
@@ -251,81 +233,78 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        dataset = _dataset(plan, paths, _evidence(plan, paths, steps, say))
-    for table in TABLES_IN_MEMORY:
-        tables.write(table, getattr(dataset, table), paths.dataset)
+        runs, diagnostics = _read_runs(plan, paths, steps, say)
+        runs, round_diagnostics = study_diagnostics.leave_out_of_rounds(runs)
+        batches, reports = (
+            uncounted_runs.read_largest_batches(plan, paths),
+            uncounted_runs.read_nccl_reports(plan, paths),
+        )
+        separate = {}
+        for identity in plan.by_identity:
+            separate[identity] = batches.columns.get(identity, {}) | reports.columns.get(identity, {})
+        diagnostics += _unplanned_configurations(paths, plan, batches.identities)
+        diagnostics += [*batches.diagnostics, *reports.diagnostics, *round_diagnostics]
+        dataset = dataset_from_runs(plan, paths.dataset, runs, separate, diagnostics)
+    dataset.write()
     # The digest was taken before the evidence was read: what came later was perhaps not read.
     write_atomically(paths.dataset_inputs, inputs)
     return dataset
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """What the tables need of all runs; their steps are written."""
-
-    runs: pd.DataFrame
-    diagnostics: list[Diagnostic]
-
-    @property
-    def uneven(self) -> set[str | None]:
-        """The identities of configurations with one much slower rank."""
-        return {diagnostic.identity for diagnostic in self.diagnostics if diagnostic.subject == UNEVEN}
-
-
-def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say) -> _Evidence:
-    """Read all runs; unreadable ones become diagnostics."""
-    tolerance = steadiness_tolerance(plan.precision)
-    configurations = []
-    for name in plan.by_identity:
-        configurations.append(ConfigurationToRead(name, paths.configuration(name), tolerance))
+def _read_runs(
+    plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say
+) -> tuple[pd.DataFrame, list[Diagnostic]]:
+    """Read all runs and write their steps; unreadable ones become diagnostics."""
+    configurations = list(map(paths.configuration, plan.by_identity))
     runs = tables.GrowingFrame(TableName.RUNS)
     diagnostics = []
     for configuration in configurations:
-        for folder in configuration.paths.misnamed_runs():
+        for folder in configuration.misnamed_runs():
             message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
-            diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.identity))
+            diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.folder.name))
     progress = Progress("reading the runs", "configuration", len(configurations), say)
-    for run in read_measured_runs(configurations, progress):
+    for run in read_measured_runs(configurations, steady_state.steadiness_tolerance(plan.precision), progress):
         diagnostics += run.diagnostics
         if run.row is not None:
             runs.add(run.row)
         if run.steps is not None:
             steps.add(run.steps)
-    return _Evidence(runs.frame, diagnostics)
+    return runs.frame, diagnostics
 
 
-def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
-    runs, round_diagnostics = study_diagnostics.leave_out_of_rounds(evidence.runs)
-    batches = uncounted_runs.read_largest_batches(plan, paths)
-    uncounted = (batches, uncounted_runs.read_nccl_reports(plan, paths))
-    separate: dict[str, dict[str, Any]] = {identity: {} for identity in plan.by_identity}
-    for runs_of_kind in uncounted:
-        for identity, columns in separate.items():
-            columns.update(runs_of_kind.columns.get(identity, {}))
-    configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
+def dataset_from_runs(
+    plan: Plan,
+    folder: Path,
+    runs: pd.DataFrame,
+    separate: Mapping[str, dict[str, Any]],
+    diagnostics: Sequence[Diagnostic],
+) -> Dataset:
+    """Return the dataset of a table of runs.
+
+    ``separate``: see ``configurations_table``. ``diagnostics``: what reading the runs revealed.
+    """
+    uneven = {diagnostic.identity for diagnostic in diagnostics if diagnostic.subject == computation.UNEVEN}
+    configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
     throughputs, rate = counted_throughputs(runs, plan), rate_column(configurations, plan)
-    doubtful = list(doubtful_speedups(configurations, plan.scaling))
-    diagnostics = [
-        *evidence.diagnostics,
-        *_unplanned_configurations(paths, plan, batches.identities),
-        *chain.from_iterable(runs_of_kind.diagnostics for runs_of_kind in uncounted),
-        *round_diagnostics,
+    doubtful = list(scaling.doubtful_speedups(configurations, plan.scaling))
+    identities = {diagnostic.identity for diagnostic in doubtful}
+    every = [
+        *diagnostics,
         *study_diagnostics.study_diagnostics(plan, runs),
-        *outliers.outliers(runs, evidence.diagnostics),
+        *outliers.outliers(runs, diagnostics),
         *ratio_diagnostics,
-        *network_diagnostics(configurations),
+        *comparison.network_diagnostics(configurations),
         *study_diagnostics.longer_than_the_exchange(configurations),
         *doubtful,
-        *curve_diagnostics(configurations, throughputs, plan.scaling, rate, {each.identity for each in doubtful}),
+        *scaling.curve_diagnostics(configurations, throughputs, plan.scaling, rate, identities),
         *precision_diagnostics(plan, runs, throughputs),
     ]
-    table = diagnostics_table(diagnostics)
+    table = _diagnostics_table(every)
     serious = serious_diagnostics(configurations, runs, table)
-    return Dataset(plan, paths.dataset, runs, with_problems(configurations, serious), table)
+    return Dataset(plan, folder, runs, with_problems(configurations, serious), table)
 
 
-def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
-    """Return the table of diagnostics."""
+def _diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     rows = []
     for diagnostic in diagnostics:
         row = vars(diagnostic).copy()
@@ -340,7 +319,7 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     """Return one configuration's runs and steps; raises EvidenceError without any."""
     duplicates = DuplicateRuns()
     plan_file = paths.study.plan_file
-    tolerance = steadiness_tolerance(Plan.read(plan_file).precision if plan_file.exists() else None)
+    tolerance = steady_state.steadiness_tolerance(Plan.read(plan_file).precision if plan_file.exists() else None)
     rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))

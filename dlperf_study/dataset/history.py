@@ -64,21 +64,27 @@ def find_measurement(name: str) -> Measurement:
 
 def study_measurements(study: str, say: Say = say_nothing) -> list[Measurement]:
     """Return the measurements of a study, the last one last."""
-    return [_load(paths, say) for paths in _paths_of_series(StudyPaths.of(study))]
-
-
-def _paths_of_series(last: StudyPaths) -> list[StudyPaths]:
-    return [*last.earlier_measurements(), last]
+    last = StudyPaths.of(study)
+    return [_load(paths, say) for paths in (*last.earlier_measurements(), last)]
 
 
 def in_order(first: Measurement, second: Measurement) -> tuple[Measurement, Measurement]:
     """Return two measurements, those of one study by age."""
-    folders = [measurement.dataset.folder.resolve().parent for measurement in (first, second)]
-    series = [paths.folder for paths in _paths_of_series(StudyPaths(folders[0]).last_measurement)]
+    folders, series = [_folder(first), _folder(second)], _series(first)
     is_reversed = set(folders) <= set(series) and series.index(folders[1]) < series.index(folders[0])
     if is_reversed:
-        return (second, first)
-    return (first, second)
+        return second, first
+    return first, second
+
+
+def _folder(measurement: Measurement) -> Path:
+    return measurement.dataset.folder.resolve().parent
+
+
+def _series(measurement: Measurement) -> list[Path]:
+    """Return the folders of all measurements of its study, the last one last."""
+    last = StudyPaths(_folder(measurement)).last_measurement
+    return [*(paths.folder for paths in last.earlier_measurements()), last.folder]
 
 
 def _load(paths: StudyPaths, say: Say = say_nothing) -> Measurement:
@@ -93,15 +99,12 @@ def earlier_dates(before: Measurement, after: Measurement) -> list[Measurement]:
 
     Of one study, all that are earlier than ``after``; of two studies, those of the study of ``before``, up to it.
     """
-    folders = [measurement.dataset.folder.resolve().parent for measurement in (before, after)]
-    series = _paths_of_series(StudyPaths(folders[0]).last_measurement)
-    of_series = [paths.folder for paths in series]
-    if folders[1] in of_series:
-        return list(map(_load, series[: of_series.index(folders[1])]))
-    earlier = []
-    if folders[0] in of_series:
-        earlier = series[: of_series.index(folders[0])]
-    return [*map(_load, earlier), before]
+    series, folder, later_folder = _series(before), _folder(before), _folder(after)
+    if later_folder in series:
+        return list(map(_load, map(StudyPaths, series[: series.index(later_folder)])))
+    if folder not in series:
+        return [before]
+    return [*map(_load, map(StudyPaths, series[: series.index(folder)])), before]
 
 
 def measurement_names() -> Iterator[str]:

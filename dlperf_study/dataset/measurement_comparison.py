@@ -1,6 +1,7 @@
 """What changed from one measurement of a study to another: rates, speedups, and the conditions of both."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -106,19 +107,20 @@ def compare_measurements(
 
 def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
     """Return the identities with different numbers of parameters."""
-    parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
-    return tuple(parameters.index[parameters["before"] != parameters["after"]])
+    earlier = _parameters(before)
+    later = _parameters(after).reindex(earlier.index)
+    return tuple(earlier.index[later.notna() & (later != earlier)])
 
 
 def _without_common_baseline(before: Measurement, after: Measurement) -> set[str]:
     """Return the identities whose speedups have no common baseline."""
     networks = _other_networks(before, after)
     later_entries = after.dataset.plan.by_identity
-    not_common = set()
+    not_common = set(networks)
     for identity, entry in before.dataset.plan.by_identity.items():
         later = later_entries.get(identity)
         has_same_baseline = later is not None and later.baseline_identity == entry.baseline_identity
-        if identity in networks or entry.baseline_identity in networks or not has_same_baseline:
+        if entry.baseline_identity in networks or not has_same_baseline:
             not_common.add(identity)
     return not_common
 
@@ -143,17 +145,15 @@ def _ordered(
     throughputs: Mapping[str, drift.DateChange], speedups: Mapping[str, drift.DateChange], widest: float
 ) -> Iterator[tuple[Change, ...]]:
     """Yield the changes of each kind by verdict and size."""
-    kinds: tuple[tuple[Mapping[str, drift.DateChange], Mapping[str, str]], ...]
-    kinds = ((throughputs, {}), (speedups, WORDS_OF_SPEEDUPS))
     departures = {}
-    for kind, (changes, _) in enumerate(kinds):
+    for kind, changes in (("throughput", throughputs), ("speedup", speedups)):
         for identity, change in changes.items():
             departures[f"{kind} {identity}"] = change.departure or statistics.Estimate(0.0)
-    decided = comparison.verdicts(departures, widest)
-    for kind, (changes, renamed) in enumerate(kinds):
+    verdicts = comparison.verdicts(departures, widest)
+    for kind, changes, renamed in (("throughput", throughputs, {}), ("speedup", speedups, WORDS_OF_SPEEDUPS)):
         rows = []
         for identity, change in changes.items():
-            verdict = decided[f"{kind} {identity}"]
+            verdict = verdicts[f"{kind} {identity}"]
             verdict = replace(verdict, word=renamed.get(verdict.word or "", verdict.word))
             rows.append(Change(identity, change, verdict))
         yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
@@ -170,12 +170,9 @@ def _log_speedups(measurement: Measurement) -> dict[str, statistics.Estimate]:
     for entry in measurement.dataset.plan.entries:
         identity = entry.configuration.identity
         if identity in measurement.throughputs and not entry.is_baseline:
-            try:
-                # The baseline of a selection may not be selected.
+            # The report of that measurement says if there is no baseline. That of a selection may not be selected.
+            with suppress(BaselineError):
                 speedups[identity] = comparison.throughput_ratio(entry, "baseline", measurement.dataset.throughputs)
-            except BaselineError:
-                # The report of that measurement says so.
-                continue
     return speedups
 
 

@@ -6,6 +6,7 @@ Runs are read by several processes where there are many; of each is kept what th
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -17,24 +18,22 @@ from dlperf_study.core.paths import ConfigurationPaths, RunPaths
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.progress import Progress
 from dlperf_study.dataset import tables
+from dlperf_study.metrics import steady_state, throughput
 from dlperf_study.metrics.columns import Source, compute_values, diagnosing_any_run, diagnosing_completed_run
-from dlperf_study.metrics.steady_state import TOLERANCE, WindowSteadiness
-from dlperf_study.metrics.throughput import slowest_training
-from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import DuplicateRuns, Run, RunProcesses, copied_run, read_run
 
 #: With fewer runs, starting processes takes longer than reading.
 WORTH_A_POOL_RUNS = 2_000
 
 
-def window_steadiness(run: Run, tolerance: float = TOLERANCE) -> WindowSteadiness | None:
+def window_steadiness(run: Run, tolerance: float = steady_state.TOLERANCE) -> steady_state.WindowSteadiness | None:
     """Return whether the window is steady within ``tolerance``; None if incomplete."""
     if run.completed:
-        return WindowSteadiness.from_steps(slowest_training(run).step_seconds, tolerance)
+        return steady_state.WindowSteadiness.from_steps(throughput.slowest_training(run).step_seconds, tolerance)
     return None
 
 
-def run_row(run: Run, steadiness: WindowSteadiness | None = None) -> dict[str, Any]:
+def run_row(run: Run, steadiness: steady_state.WindowSteadiness | None = None) -> dict[str, Any]:
     """Return the columns of one run; only completed runs have measurements."""
     row = compute_values(Source.RUN, run) | run.configuration.displayed_values()
     if not run.completed:
@@ -43,7 +42,7 @@ def run_row(run: Run, steadiness: WindowSteadiness | None = None) -> dict[str, A
     return row | compute_values(Source.COMPLETED_RUN, run) | compute_values(Source.STEADINESS, steadiness)
 
 
-def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> list[Diagnostic]:
+def run_diagnostics(run: Run, steadiness: steady_state.WindowSteadiness | None = None) -> list[Diagnostic]:
     """Return every diagnostic about a run, its record's first."""
     diagnostics = list(run.diagnostics)
     for metric in diagnosing_any_run():
@@ -58,37 +57,26 @@ def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> lis
 
 def step_rows(run: Run) -> pa.Table:
     """Return a completed run's steps as rows of the table."""
-    ranks: list[int] = []
-    windows: list[Window] = []
+    ranks, windows, steps, seconds, losses = [], [], [], [], []
+    names: dict[str, int] = {}
     for log in run.ranks:
-        windows += log.windows.values()
-        ranks += [log.rank] * len(log.windows)
-    # A log may have one time for several steps: the row is that of the first of them.
-    counts = [window.step_seconds.size for window in windows]
-    steps = [window.steps_per_value * np.arange(count) for window, count in zip(windows, counts, strict=True)]
-    names = list(dict.fromkeys(window.name for window in windows))
-    losses = [
-        window.losses if window.losses.size else np.full(count, np.nan)
-        for window, count in zip(windows, counts, strict=True)
-    ]
+        for window in log.windows.values():
+            count = window.step_seconds.size
+            ranks.append(np.full(count, log.rank))
+            windows.append(np.full(count, names.setdefault(window.name, len(names))))
+            # A log may have one time for several steps: the row is that of the first of them.
+            steps.append(window.steps_per_value * np.arange(count))
+            seconds.append(window.step_seconds)
+            losses.append(window.losses if window.losses.size else np.full(count, np.nan))
     return tables.step_rows(
         run.identity,
         run.repetition,
-        rank=np.repeat(ranks, counts),
-        window=(np.repeat([names.index(window.name) for window in windows], counts), names),
+        rank=np.concatenate(ranks),
+        window=(np.concatenate(windows), list(names)),
         step=np.concatenate(steps),
-        seconds=np.concatenate([window.step_seconds for window in windows]),
+        seconds=np.concatenate(seconds),
         loss=np.concatenate(losses),
     )
-
-
-@dataclass(frozen=True)
-class ConfigurationToRead:
-    """A configuration with its runs; ``tolerance``: of a steady window."""
-
-    identity: str
-    paths: ConfigurationPaths
-    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -105,53 +93,53 @@ class MeasuredRun:
     processes: RunProcesses | None = None
 
 
-def read_measured_runs(configurations: Sequence[ConfigurationToRead], progress: Progress) -> Iterator[MeasuredRun]:
+def read_measured_runs(
+    configurations: Sequence[ConfigurationPaths], tolerance: float, progress: Progress
+) -> Iterator[MeasuredRun]:
     """Yield all runs in order; raises EvidenceError if a reader ends."""
     duplicates = DuplicateRuns()
-    for configuration, runs in zip(configurations, _runs_of_each(configurations), strict=True):
+    for runs in _runs_of_each(configurations, tolerance):
         for run in runs:
-            reason = ""
-            if run.processes:
-                reason = duplicates.copied(run.processes)
-            if reason:
-                yield _read_rows(copied_run(read_run(run.paths), reason), configuration, run.paths)
+            if run.processes and (reason := duplicates.copied(run.processes)):
+                yield _read_rows(copied_run(read_run(run.paths), reason), run.paths, tolerance)
             else:
                 yield run
         progress.end()
 
 
-def _runs_of_each(configurations: Sequence[ConfigurationToRead]) -> Iterator[list[MeasuredRun]]:
+def _runs_of_each(configurations: Sequence[ConfigurationPaths], tolerance: float) -> Iterator[list[MeasuredRun]]:
     processes = processes_for(len(configurations))
-    runs = chain.from_iterable(configuration.paths.runs() for configuration in configurations)
+    read = partial(_read_configuration, tolerance=tolerance)
+    runs = chain.from_iterable(configuration.runs() for configuration in configurations)
     # No more runs are counted than that.
     has_many_runs = next(islice(runs, WORTH_A_POOL_RUNS - 1, None), None) is not None
     if processes < 2 or not has_many_runs:
-        yield from map(_read_configuration, configurations)
+        yield from map(read, configurations)
         return
     try:
-        yield from mapped_in_processes(_read_configuration, configurations, processes)
+        yield from mapped_in_processes(read, configurations, processes)
     except BrokenProcessPool as error:
         raise EvidenceError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
 
 
-def _read_configuration(configuration: ConfigurationToRead) -> list[MeasuredRun]:
+def _read_configuration(configuration: ConfigurationPaths, tolerance: float) -> list[MeasuredRun]:
     """Read a configuration's runs; an unreadable run becomes a diagnostic."""
     runs = []
-    for paths in configuration.paths.runs():
+    for paths in configuration.runs():
         try:
-            runs.append(_read_rows(read_run(paths), configuration, paths))
+            runs.append(_read_rows(read_run(paths), paths, tolerance))
         except EvidenceError as error:
             reason = "interrupted, it has no run.json"
             if paths.run_file.exists():
                 reason = str(error)
-            message = f"not counted: {reason}"
-            diagnostic = Diagnostic("evidence", message, Severity.ERROR, configuration.identity, paths.repetition)
+            identity, message = configuration.folder.name, f"not counted: {reason}"
+            diagnostic = Diagnostic("evidence", message, Severity.ERROR, identity, paths.repetition)
             runs.append(MeasuredRun(paths, [diagnostic]))
     return runs
 
 
-def _read_rows(run: Run, configuration: ConfigurationToRead, paths: RunPaths) -> MeasuredRun:
-    steadiness = window_steadiness(run, configuration.tolerance)
+def _read_rows(run: Run, paths: RunPaths, tolerance: float) -> MeasuredRun:
+    steadiness = window_steadiness(run, tolerance)
     return MeasuredRun(
         paths,
         diagnostics=run_diagnostics(run, steadiness),

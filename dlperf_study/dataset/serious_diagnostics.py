@@ -79,9 +79,6 @@ def failed_apart(runs: pd.DataFrame) -> pd.DataFrame:
 
 def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:
     """Return the configurations with their messages as problem."""
-    problems: dict[str, str] = {}
-    for diagnostic in serious:
-        earlier = problems.get(diagnostic.identity)
-        problems[diagnostic.identity] = f"{earlier}; {diagnostic.message}" if earlier else diagnostic.message
-    problem_of_row = configurations["identity"].map(problems).astype(configurations["problem"].dtype)
-    return configurations.assign(problem=problem_of_row)
+    messages = pd.DataFrame(map(vars, serious), columns=["identity", "message"])
+    problems = configurations["identity"].map(messages.groupby("identity")["message"].agg("; ".join))
+    return configurations.assign(problem=problems.astype(configurations["problem"].dtype))

@@ -6,9 +6,9 @@ import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
+from dlperf_study.metrics import outcome
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
-from dlperf_study.metrics.outcome import REMEDY, had_background_load, select_completed
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan
 
@@ -18,7 +18,7 @@ CLOCK_SPREAD = 0.03
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
-    completed = select_completed(runs)
+    completed = outcome.select_completed(runs)
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
@@ -42,7 +42,7 @@ def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
     not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
     # Rounds with background load are repeated.
     repeated = 0
-    if had_background_load(runs).any():
+    if outcome.had_background_load(runs).any():
         repeated = plan.rounds.planned
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
@@ -133,12 +133,12 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the runs without rounds they did not share, and diagnostics."""
-    completed = select_completed(runs)[["round", "started"]].dropna(subset=["round"])
+    completed = outcome.select_completed(runs)[["round", "started"]].dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():
         run = runs.loc[index]
-        message = f"{reason}: {REMEDY}"
+        message = f"{reason}: {outcome.REMEDY}"
         diagnostics.append(Diagnostic("round", message, identity=run["identity"], repetition=int(run["repetition"])))
     shared = runs["round"].mask(runs.index.isin(list(reasons)))
     return runs.assign(round=shared), diagnostics

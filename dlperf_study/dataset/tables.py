@@ -40,9 +40,12 @@ def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
     """Return a frame with every column of the table."""
     columns = {}
     for column in list_columns(table):
-        columns[column.name] = _array([row.get(column.name) for row in rows], column.dtype_in(table))
+        columns[column.name] = pd.Series([row.get(column.name) for row in rows], dtype=str(column.dtype_in(table)))
+    settings = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
+    for name in settings:
+        columns[name] = pd.Series([row.get(name) for row in rows]).convert_dtypes()
     # The copy keeps columns of one type together: pandas warns of more than a hundred that are kept apart.
-    return pd.DataFrame(columns, copy=False).copy().assign(**_settings(rows))
+    return pd.DataFrame(columns, copy=False).copy()
 
 
 class GrowingFrame:
@@ -69,22 +72,6 @@ class GrowingFrame:
         frame = pd.concat([*self._frames, last], ignore_index=True)
         settings = [name for name in frame if name not in COLUMNS]
         return frame.assign(**{name: frame[name].convert_dtypes() for name in settings})
-
-
-def _array(values: Sequence[Any], dtype: Dtype) -> Any:
-    """Return values with the type of their column."""
-    if dtype in (Dtype.FLOAT, Dtype.FLAG):
-        return np.array(values, dtype=str(dtype))
-    # Only a Series refuses to make an integer of 1.5.
-    if dtype is Dtype.INTEGER:
-        return pd.Series(values, dtype="int64")
-    return pd.array(values, dtype=str(dtype))
-
-
-def _settings(rows: Sequence[Row]) -> dict[str, pd.Series]:
-    """Return the rows' program settings as typed columns."""
-    names = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
-    return {name: pd.Series([row.get(name) for row in rows]).convert_dtypes() for name in names}
 
 
 def step_rows(
@@ -121,8 +108,7 @@ def step_rows(
 
 def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
     """Return pieces of a table as one, with the table's types."""
-    empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
-    rows = empty
+    empty = rows = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
     if pieces:
         rows = pa.concat_tables(pieces).unify_dictionaries()
     return rows.replace_schema_metadata(empty.schema.metadata)
@@ -130,53 +116,19 @@ def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
 
 def write(table: TableName, content: pd.DataFrame, folder: Path) -> None:
     """Write a table as Parquet, and as CSV unless too long."""
-    with _table_writer(table, folder) as writer:
-        writer.write(pa.Table.from_pandas(content, preserve_index=False))
-
-
-class GrowingTable:
-    """A table written in pieces of at most ROWS_AT_ONCE rows."""
-
-    def __init__(self, table: TableName, writer: "_TableWriter") -> None:
-        self._table, self._writer = table, writer
-        self._pieces: list[pa.Table] = []
-        self._rows = 0
-        self._flushed = False
-
-    def add(self, piece: pa.Table) -> None:
-        """Add rows, as ``step_rows`` makes them."""
-        self._pieces.append(piece)
-        self._rows += len(piece)
-        if self._rows >= ROWS_AT_ONCE:
-            self._flush()
-
-    def end(self) -> None:
-        """Write the remaining rows; a table without rows is written too."""
-        if self._pieces or not self._flushed:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._writer.write(joined(self._table, self._pieces))
-        self._pieces, self._rows, self._flushed = [], 0, True
+    with growing_table(table, folder) as growing:
+        growing.write(pa.Table.from_pandas(content, preserve_index=False))
 
 
 @contextmanager
-def growing_table(table: TableName, folder: Path) -> Iterator[GrowingTable]:
+def growing_table(table: TableName, folder: Path) -> Iterator["GrowingTable"]:
     """Yield a growing table; without an error it replaces the old files."""
-    with _table_writer(table, folder) as writer:
-        growing = GrowingTable(table, writer)
-        yield growing
-        growing.end()
-
-
-@contextmanager
-def _table_writer(table: TableName, folder: Path) -> Iterator["_TableWriter"]:
-    """Yield the writer of a table; then replace the old files."""
     file, csv_file = _file(table, folder), folder / f"{table}.csv"
     with replacing(file) as unfinished:
-        with closing(_TableWriter(unfinished, file)) as writer:
-            yield writer
-        if writer.rows <= LONGEST_CSV:
+        with closing(GrowingTable(table, unfinished, file)) as growing:
+            yield growing
+            growing.end()
+        if growing.rows <= LONGEST_CSV:
             _write_csv(unfinished, csv_file)
         else:
             csv_file.unlink(missing_ok=True)
@@ -184,24 +136,37 @@ def _table_writer(table: TableName, folder: Path) -> Iterator["_TableWriter"]:
         (folder / f"{FORMER_NAMES[table]}{suffix}").unlink(missing_ok=True)
 
 
-class _TableWriter:
-    """Writes Parquet, with a dictionary for columns of repeated values.
+class GrowingTable:
+    """A table written as Parquet, in pieces of at most ROWS_AT_ONCE rows.
 
     ``unfinished`` is the file that is written, and ``file`` the one that errors name; ``rows`` counts those written.
     """
 
-    def __init__(self, unfinished: Path, file: Path) -> None:
-        self._unfinished, self._file = unfinished, file
+    def __init__(self, table: TableName, unfinished: Path, file: Path) -> None:
+        self._table, self._unfinished, self._file = table, unfinished, file
+        self._pieces: list[pa.Table] = []
         self._parquet: parquet.ParquetWriter | None = None
-        self.rows = 0
+        self._waiting = self.rows = 0
+
+    def add(self, piece: pa.Table) -> None:
+        """Add rows, as ``step_rows`` makes them."""
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        if self._waiting >= ROWS_AT_ONCE:
+            self._flush()
 
     def write(self, rows: pa.Table) -> None:
         """Write rows; all must have the columns of the first ones."""
         with naming(self._file):
             if not self._parquet:
-                self._parquet = _parquet_writer(self._unfinished, rows)
+                self._parquet = parquet.ParquetWriter(self._unfinished, rows.schema, use_dictionary=_repetitive(rows))
             self._parquet.write_table(rows)
         self.rows += len(rows)
+
+    def end(self) -> None:
+        """Write the remaining rows; a table without rows is written too."""
+        if self._pieces or not self._parquet:
+            self._flush()
 
     def close(self) -> None:
         """Close the file."""
@@ -209,14 +174,15 @@ class _TableWriter:
             if self._parquet:
                 self._parquet.close()
 
+    def _flush(self) -> None:
+        self.write(joined(self._table, self._pieces))
+        self._pieces, self._waiting = [], 0
 
-def _parquet_writer(file: Path, rows: pa.Table) -> parquet.ParquetWriter:
-    repetitive = []
-    for name in rows.column_names:
-        sample = rows[name][:SAMPLE]
-        if len(sample.unique()) < DISTINCT_SHARE * len(sample):
-            repetitive.append(name)
-    return parquet.ParquetWriter(file, rows.schema, use_dictionary=repetitive)
+
+def _repetitive(rows: pa.Table) -> list[str]:
+    """Return the columns that a dictionary makes smaller."""
+    samples = {name: rows[name][:SAMPLE] for name in rows.column_names}
+    return [name for name, sample in samples.items() if len(sample.unique()) < DISTINCT_SHARE * len(sample)]
 
 
 def _write_csv(parquet_file: Path, file: Path) -> None:
@@ -235,9 +201,7 @@ def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows whose texts are no formulas of a spreadsheet."""
     for index, column in enumerate(batch.columns):
         is_dictionary = pa.types.is_dictionary(column.type)
-        strings = column
-        if is_dictionary:
-            strings = column.dictionary
+        strings = column.dictionary if is_dictionary else column
         if not (pa.types.is_string(strings.type) or pa.types.is_large_string(strings.type)):
             continue
         is_number = compute.match_substring_regex(strings, pattern=rf"\A(?:{NUMBER})\z")

@@ -9,6 +9,7 @@ ends measuring, the number of rounds does not depend on what was measured, and t
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import pandas as pd
 
@@ -57,11 +58,9 @@ class Precision:
             return None
         rounds, freedom = int(self.estimate.rounds), self.estimate.freedom
         deviation = self.estimate.error * math.sqrt(rounds)
-        needed = []
-        for quartile in (0.25, 0.75):
-            factor = math.sqrt(freedom / statistics.chi_squared_quantile(1 - quartile, freedom))
-            needed.append(_rounds_for(plan, factor * deviation, rounds + 1) - rounds)
-        return needed[0], needed[1]
+        low = deviation * math.sqrt(freedom / statistics.chi_squared_quantile(0.75, freedom))
+        high = deviation * math.sqrt(freedom / statistics.chi_squared_quantile(0.25, freedom))
+        return _rounds_for(plan, low, rounds + 1) - rounds, _rounds_for(plan, high, rounds + 1) - rounds
 
 
 def _rounds_for(plan: Plan, deviation: float, fewest: int) -> int:
@@ -90,13 +89,9 @@ def precisions(entry: Entry, throughputs: Throughputs) -> Iterator[Precision]:
 
 def widest(entry: Entry, throughputs: Throughputs) -> Precision | None:
     """Return the precision of the widest or missing interval, or None."""
-    return max(precisions(entry, throughputs), key=_half_width_or_infinity, default=None)
-
-
-def _half_width_or_infinity(precision: Precision) -> float:
-    if precision.half_width is None:
-        return math.inf
-    return precision.half_width
+    every = list(precisions(entry, throughputs))
+    missing = (precision for precision in every if precision.half_width is None)
+    return next(missing, None) or max(every, key=lambda precision: precision.half_width or 0.0, default=None)
 
 
 def looks_that_ended_measuring(plan: Plan, samples: Mapping[str, statistics.Sample]) -> int:
@@ -105,13 +100,19 @@ def looks_that_ended_measuring(plan: Plan, samples: Mapping[str, statistics.Samp
     It did if the rule looks after as many rounds as there are, and finds all intervals within the target.
     """
     looks = plan.rounds.looks
-    if len(looks) < 2:
-        return 1
-    corrected = {identity: replace(sample, looks=len(looks)) for identity, sample in samples.items()}
-    is_look = rounds_of_all(plan, corrected) in looks
-    if is_look and not too_wide(plan, corrected):
+    if len(looks) > 1 and rounds_of_all(plan, samples) in looks and not _too_wide_at_look(plan, samples):
         return len(looks)
     return 1
+
+
+def _too_wide_at_look(plan: Plan, samples: Throughputs) -> bool:
+    """Return whether an interval is too wide, corrected for the number of looks."""
+    return bool(too_wide(plan, correct_for_looks(samples, len(plan.rounds.looks))))
+
+
+def correct_for_looks(samples: Throughputs, looks: int) -> dict[str, statistics.Sample]:
+    """Return the samples with the number of looks that ended measuring."""
+    return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
 
 
 def corrected_looks(samples: Mapping[str, statistics.Sample]) -> int:
@@ -121,10 +122,8 @@ def corrected_looks(samples: Mapping[str, statistics.Sample]) -> int:
 
 def rounds_of_all(plan: Plan, samples: Mapping[str, statistics.Sample]) -> int:
     """Return the number of rounds that every number has."""
-    counts = []
-    for entry in plan.runnable:
-        counts += [int(precision.estimate.rounds) for precision in precisions(entry, samples)]
-    return min(counts, default=0)
+    every = chain.from_iterable(precisions(entry, samples) for entry in plan.runnable)
+    return min((int(precision.estimate.rounds) for precision in every), default=0)
 
 
 def too_wide(plan: Plan, samples: Mapping[str, statistics.Sample]) -> list[str]:
@@ -142,10 +141,7 @@ def needs_further_round(plan: Plan, samples: Mapping[str, statistics.Sample]) ->
     looks, rounds = plan.rounds.looks, rounds_of_all(plan, samples)
     if not looks or rounds >= plan.rounds.most:
         return False
-    if rounds not in looks:
-        return True
-    corrected = {identity: replace(sample, looks=len(looks)) for identity, sample in samples.items()}
-    return bool(too_wide(plan, corrected))
+    return rounds not in looks or _too_wide_at_look(plan, samples)
 
 
 def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughputs) -> Iterator[Diagnostic]:

@@ -10,8 +10,8 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.metrics.columns import Source, compute_values
 from dlperf_study.records.nccl_report import link_contradictions, read_nccl_report
-from dlperf_study.records.run import Run, read_run
-from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
+from dlperf_study.records.run import read_run
+from dlperf_study.study.batch_search import search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Plan
@@ -37,14 +37,12 @@ def read_nccl_reports(plan: Plan, paths: StudyPaths) -> UncountedRuns:
         try:
             run = read_run(run_paths)
             report = read_nccl_report(run_paths)
+            messages = link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes)
+            reports.columns[configuration.identity] = compute_values(Source.NCCL_REPORT, report)
         except EvidenceError as error:
-            diagnostic = Diagnostic("nccl_transports", str(error), identity=configuration.identity)
-            reports.diagnostics.append(diagnostic)
-            continue
-        reports.columns[configuration.identity] = compute_values(Source.NCCL_REPORT, report)
-        for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
-            diagnostic = Diagnostic("nccl_transports", message, identity=configuration.identity)
-            reports.diagnostics.append(diagnostic)
+            messages = iter([str(error)])
+        for message in messages:
+            reports.diagnostics.append(Diagnostic("nccl_transports", message, identity=configuration.identity))
     return reports
 
 
@@ -53,11 +51,8 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
     batches = UncountedRuns()
     trials: dict[str, _Trials] = {}
     for identity, first_trial in searched(plan).items():
-        if first_trial.identity not in trials:
-            trials[first_trial.identity] = _Trials(first_trial, paths)
-        of_configuration = trials[first_trial.identity]
-        bounds = of_configuration.search(plan.largest_batch or 0)
-        batches.identities.update(of_configuration.identities)
+        of_configuration = trials.setdefault(first_trial.identity, _Trials(first_trial, paths, batches.identities))
+        bounds = search(plan.largest_batch or 0, first_trial.micro_batches, of_configuration.outcome)
         if bounds.next_batch is None:
             batches.columns[identity] = compute_values(Source.BATCH_SEARCH, bounds)
         else:
@@ -69,33 +64,25 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
 class _Trials:
     """The trials of one search; ``problem``: why the last shows nothing."""
 
-    def __init__(self, first_trial: Configuration, paths: StudyPaths) -> None:
-        self._first_trial, self._paths = first_trial, paths
+    def __init__(self, first_trial: Configuration, paths: StudyPaths, identities: set[str]) -> None:
+        self._first_trial, self._paths, self._identities = first_trial, paths, identities
         self._code = self.problem = ""
-        self.identities: set[str] = set()
 
-    def search(self, at_most: int) -> BatchSearch:
-        """Return what they have shown."""
-        return search(at_most, self._first_trial.micro_batches, self._outcome)
-
-    def _outcome(self, batch: int) -> Outcome | None:
-        run = self._read(trial(self._first_trial, batch).identity)
-        if run is None:
+    def outcome(self, batch: int) -> Outcome | None:
+        """Return how the trial of a batch ended; None if it shows nothing."""
+        identity = trial(self._first_trial, batch).identity
+        run_paths = self._paths.configuration(identity).run(1)
+        if not run_paths.run_file.exists():
+            return None
+        self._identities.add(identity)
+        try:
+            run = read_run(run_paths)
+        except EvidenceError as error:
+            self.problem = str(error)
             return None
         self._code = self._code or run.facts["code"]
         if run.outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
             self.problem = f"the trial of {batch}: {run.outcome}: {run.reason}"
-        if run.facts["code"] == self._code:
-            return run.outcome
-        return None
-
-    def _read(self, identity: str) -> Run | None:
-        run_paths = self._paths.configuration(identity).run(1)
-        if not run_paths.run_file.exists():
+        if run.facts["code"] != self._code:
             return None
-        self.identities.add(identity)
-        try:
-            return read_run(run_paths)
-        except EvidenceError as error:
-            self.problem = str(error)
-            return None
+        return run.outcome

@@ -106,7 +106,7 @@ def _included(dataset: Dataset, row: Any) -> list[Included]:
     included = []
     if row.jitter_seconds and not is_missing(row.jitter_seconds):
         included.append(Included.JITTER)
-    runs = dataset.runs_of(row.identity)
+    runs = dataset.select_runs(row.identity)
     has_parts = runs[["exposed_seconds", "exchange_seconds", "jitter_seconds"]].notna().all(axis="columns")
     # Threads that compute and threads that communicate share cores, so their overlap is unknown.
     if (has_parts & runs["overlap"].isna()).any():

@@ -7,8 +7,7 @@ from typing import Any
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import throughput_ratio
-from dlperf_study.metrics.no_interval import NoInterval
-from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
@@ -54,7 +53,7 @@ def no_throughput(dataset: Dataset, row: Any, role: Denominator | None = None) -
     if not is_missing(row.unsupported_reason):
         reason = Reason.NO_LOG if dataset.plan.ingested_from else Reason.NOT_SUPPORTED
         return NoResult(reason, (row.unsupported_reason,), role)
-    runs = dataset.runs_of(row.identity)
+    runs = dataset.select_runs(row.identity)
     incomplete = runs[runs["outcome"] != Outcome.COMPLETED]
     out_of_memory = runs[runs["outcome"] == Outcome.OUT_OF_MEMORY]
     if len(out_of_memory) and not row.runs_completed:

@@ -1,9 +1,10 @@
 """Collectives of a step by kind and group: bytes and standalone time."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
-from dlperf_study.metrics.metric import COMMUNICATION, RC, Dtype, Gap, Metric, Summary
+from dlperf_study.metrics.metric import COMMUNICATION, Dtype, Gap, Metric, Summary, list_names
 from dlperf_study.records.lines import EXCHANGE, CollectiveLine, exchange_window_name, size_of_collectives
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
@@ -72,33 +73,9 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-_Texts = tuple[str, str, str]
-
-
-def _size_and_seconds(
-    size: _Texts, seconds: _Texts, kind: CollectiveKind | None = None, group: str | None = None
-) -> tuple[Metric, Metric]:
-    """Return the metrics of bytes and standalone time."""
-    of_size = Metric(
-        *size,
-        RC,
-        unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
-        value=lambda run: collective_bytes(run, kind, group),
-        summary=Summary.FACT,
-        missing=(_no_such,),
-        pages=(COMMUNICATION,),
-    )
-    of_seconds = Metric(
-        *seconds,
-        RC,
-        unit="s",
-        value=lambda run: seconds_alone(run, kind, group),
-        summary=Summary.POSITIVE_MEAN,
-        missing=(_no_such,),
-        pages=(COMMUNICATION,),
-    )
-    return of_size, of_seconds
+_collective = partial(Metric, missing=(_no_such,), pages=(COMMUNICATION,))
+_size = partial(_collective, unit="bytes", dtype=Dtype.OPTIONAL_INTEGER, summary=Summary.FACT)
+_seconds = partial(_collective, unit="s", summary=Summary.POSITIVE_MEAN)
 
 
 def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
@@ -107,28 +84,35 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     formula, _ = BUS_FACTORS[kind]
     observed = f"bytes of the {label} collectives of a step on the rank with most, as observed in the first one"
     alone = f"seconds of the {label} collectives of a step, done alone by the slowest rank"
-    rate = Metric(
-        f"{kind}_bandwidth",
-        f"{title} bus bandwidth",
-        f"bytes of the {label} collectives of a step / seconds of these alone × {formula}",
-        RC,
-        unit="bytes/s",
-        value=lambda run: collective_bandwidth(run, kind),
-        summary=Summary.GEOMETRIC,
-        missing=(_no_such,),
-        pages=(COMMUNICATION,),
+    rate = f"bytes of the {label} collectives of a step / seconds of these alone × {formula}"
+    return (
+        _size(f"{kind}_bytes", f"{title} bytes", observed, value=lambda run: collective_bytes(run, kind)),
+        _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, value=lambda run: seconds_alone(run, kind)),
+        _collective(
+            f"{kind}_bandwidth",
+            f"{title} bus bandwidth",
+            rate,
+            unit="bytes/s",
+            value=lambda run: collective_bandwidth(run, kind),
+            summary=Summary.GEOMETRIC,
+        ),
     )
-    size = (f"{kind}_bytes", f"{title} bytes", observed)
-    seconds = (f"{kind}_alone_seconds", f"{title} alone", alone)
-    return *_size_and_seconds(size, seconds, kind=kind), rate
 
 
 def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
     sent = f"bytes of the collectives of a step among {meaning}"
     alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
-    size = (f"{group}_exchange_bytes", f"Bytes over {group}", sent)
-    seconds = (f"{group}_exchange_seconds", f"Exchange over {group}", alone)
-    return _size_and_seconds(size, seconds, group=group)
+    return (
+        _size(
+            f"{group}_exchange_bytes", f"Bytes over {group}", sent, value=lambda run: collective_bytes(run, group=group)
+        ),
+        _seconds(
+            f"{group}_exchange_seconds",
+            f"Exchange over {group}",
+            alone,
+            value=lambda run: seconds_alone(run, group=group),
+        ),
+    )
 
 
 #: The dimensions of a layout that strategies of several kinds of collectives use.
@@ -144,4 +128,4 @@ METRICS = (*_OF_KINDS, *_OF_GROUPS)
 SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}
 SECONDS_OF_GROUPS = {f"{group}_exchange_seconds": f"over {group}" for group in _GROUPS}
 COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS if metric.name not in SECONDS_OF_KINDS)
-GROUP_COLUMNS = tuple(metric.name for metric in _OF_GROUPS)
+GROUP_COLUMNS = list_names(_OF_GROUPS)

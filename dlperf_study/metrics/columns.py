@@ -4,11 +4,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
-from dlperf_study.metrics.metric import DATASET_TABLES, QUALITY, RC, Dtype, Metric, Source, Summary, TableName
+from dlperf_study.metrics.metric import (
+    DATASET_TABLES,
+    QUALITY,
+    RC,
+    Dtype,
+    Metric,
+    Source,
+    Summary,
+    TableName,
+    list_names,
+    text,
+)
 
 __all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "list_columns"]
 
@@ -96,11 +109,8 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
 
 def names_of_users() -> tuple[str, ...]:
     """Return the names of users' metrics that runs have."""
-    metrics = []
-    for _, declared in _load_user_metrics():
-        for metric in declared:
-            metrics.append(metric)
-    return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
+    metrics = chain.from_iterable(dict(_load_user_metrics()).values())
+    return list_names(metric for metric in metrics if TableName.RUNS in metric.tables)
 
 
 @cached_by_parts
@@ -116,13 +126,13 @@ def _computed_metrics() -> dict[Source, list[Metric]]:
 @cached_by_parts
 def diagnosing_any_run() -> list[Metric]:
     """Return the metrics with diagnostics of any run."""
-    return [metric for metric in COLUMNS.values() if metric.diagnose_any]
+    return list(filter(attrgetter("diagnose_any"), COLUMNS.values()))
 
 
 @cached_by_parts
 def diagnosing_completed_run() -> list[Metric]:
     """Return the metrics with diagnostics of a completed run."""
-    return [metric for metric in COLUMNS.values() if metric.diagnose]
+    return list(filter(attrgetter("diagnose"), COLUMNS.values()))
 
 
 @cached_by_parts
@@ -132,7 +142,7 @@ def _pages() -> dict[str, tuple[str, ...]]:
 
 def column_named(name: str) -> Metric:
     """Return a column; an undeclared one is a user's setting."""
-    return COLUMNS.get(name) or Metric(name, name, f"{name}, a setting of the program", RC, dtype=Dtype.STRING)
+    return COLUMNS.get(name) or text(name, name, f"{name}, a setting of the program", RC)
 
 
 def list_columns(table: TableName) -> tuple[Metric, ...]:

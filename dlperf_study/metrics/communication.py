@@ -3,16 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics import computation, exchange_gaps, metric
-from dlperf_study.metrics.collectives import BUS_FACTORS
-from dlperf_study.metrics.process_resources import shared_cores
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
+from dlperf_study.metrics import collectives, computation, metric, process_resources, step_times, throughput
 from dlperf_study.records.lines import EXCHANGE
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
@@ -24,10 +22,13 @@ LEAST_EXCHANGE_ERROR = 0.01
 #: Below it, waiting for jitter of a configuration is not reported.
 MIN_JITTER_SECONDS = 0.002
 #: How many bytes each link carries in an all-reduce for each byte that is reduced.
-_, _bus_factor = BUS_FACTORS[ALL_REDUCE]
+_, _bus_factor = collectives.BUS_FACTORS[ALL_REDUCE]
 #: Possible explanations of a step that waits longer than the exchange takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
 OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
+RANKS_WAIT = "ranks wait for each other inside their computation"
+#: How a diagnostic begins that says why the overlap is missing.
+NOT_GIVEN = "not given: "
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,19 @@ def exposed_seconds(run: Run) -> float | None:
         # The computation is what the step is without the wait, up to rounding.
         return 0.0
     # Of a program that does not measure the wait, it is part of both.
-    return makespan_seconds(run) / slowest_training(run).steps - seconds_without_exchange - (waiting or 0.0)
+    return step_times.step_seconds(run) - seconds_without_exchange - (waiting or 0.0)
 
 
 def exposed_share(run: Run) -> float | None:
     """Return exposed communication as a share of a step, or None."""
-    return step_share(run, exposed_seconds(run))
+    return throughput.step_share(run, exposed_seconds(run))
 
 
 @metric.once_per_run
 def exposed_error_seconds(run: Run) -> float:
     """Return the standard error of exposed communication within a run."""
-    return math.hypot(computation.mean_error(slowest_training(run).work_seconds), computation.computation_error(run))
+    step_error = computation.mean_error(throughput.slowest_training(run).work_seconds)
+    return math.hypot(step_error, computation.computation_error(run))
 
 
 @metric.once_per_run
@@ -87,7 +89,7 @@ def overlap(run: Run) -> float | None:
     Above 1 by chance. None if a part was not measured, and if threads share cores.
     """
     exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
-    if exposed is None or exchange is None or jitter is None or shared_cores(run):
+    if exposed is None or exchange is None or jitter is None or process_resources.shared_cores(run):
         return None
     return 1 - (exposed - jitter) / exchange.mean_seconds
 
@@ -111,9 +113,10 @@ def bus_bandwidth(run: Run) -> float | None:
 @metric.once_per_run
 def exchange_cost(run: Run) -> ExchangeCost | None:
     """Return latency and seconds per byte, by least squares over sizes."""
-    is_of_one_kind = run.ranks and computation.exchange_kind(run) != COLLECTIVES
-    names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if is_of_one_kind else []
-    windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
+    if not run.ranks or computation.exchange_kind(run) == COLLECTIVES:
+        return None
+    names = filter(lambda name: name.startswith(EXCHANGE), run.ranks[0].windows)
+    windows = [window for window in map(run.slowest, names) if window and window.bytes]
     if len(windows) < 3:
         return None
     sizes = np.array([window.bytes for window in windows], dtype=np.float64)
@@ -173,11 +176,11 @@ def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
             message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
             waits_for_ranks = computation.rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
             yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
-    elif reason := shared_cores(run):
-        message = f"{exchange_gaps.NOT_GIVEN}{reason}, so what is hidden slows the computation"
+    elif reason := process_resources.shared_cores(run):
+        message = f"{NOT_GIVEN}{reason}, so what is hidden slows the computation"
         yield Diagnostic("overlap", message, Severity.NOTE)
     elif jitter_seconds(run) is None:
-        message = f"{exchange_gaps.NOT_GIVEN}{exchange_gaps.RANKS_WAIT}, so the waiting for jitter is not known"
+        message = f"{NOT_GIVEN}{RANKS_WAIT}, so the waiting for jitter is not known"
         yield Diagnostic("overlap", message, Severity.NOTE)
 
 
@@ -188,11 +191,7 @@ def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
 
 
-def nothing_to_exchange(gap: metric.Gap) -> str:
-    """Return the reason for values missing without communication."""
-    if set(gap.runs["exchange"]) == {NO_EXCHANGE}:
-        return "nothing to exchange"
-    return ""
+nothing_to_exchange = metric.reason_if(lambda gap: set(gap.runs["exchange"]) == {NO_EXCHANGE}, "nothing to exchange")
 
 
 def _not_exchanged_in_run(row: Any) -> str:
@@ -201,127 +200,128 @@ def _not_exchanged_in_run(row: Any) -> str:
     return computation.run_trained_alone(row)
 
 
-_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program)
-_NO_EXCHANGE = (*_NOT_MEASURED, exchange_gaps.no_exchange_alone)
-_NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, exchange_gaps.other_exchange)
+def _no_overlap(gap: metric.Gap) -> str:
+    """Return why the overlap is missing despite measured communication."""
+    if not gap.has("exchange_seconds"):
+        return ""
+    for message in gap.messages("overlap"):
+        if message.startswith(NOT_GIVEN):
+            return message.removeprefix(NOT_GIVEN)
+    return f"{computation.NO_COMPUTATION} in each of its runs"
+
+
+_not_alone = metric.reason_if(lambda gap: not gap.has("exchange_seconds"), "the exchange alone was not measured")
+_no_jitter = metric.reason_if(lambda gap: gap.row.classifier == "sharded", RANKS_WAIT)
+_small_jitter = metric.reason_if(
+    lambda gap: gap.runs["jitter_seconds"].notna().any(), "below 2 ms, so it is not reported"
+)
+_other_exchange = metric.reason_if(
+    lambda gap: set(gap.runs["exchange"]) != {ALL_REDUCE}, "defined for an all-reduce only"
+)
+_no_bandwidth = metric.reason_if(
+    lambda gap: gap.has("exchange_latency_seconds") and gap.has("bus_bandwidth"),
+    "larger exchanges took no longer than smaller ones",
+)
+_NO_COST = "exchanges of one kind in three sizes were not measured alone"
+_NO_EXCHANGE = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program, _not_alone)
+_NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, _other_exchange)
+_communication = partial(metric.Metric, missing_of_run=_not_exchanged_in_run, pages=(metric.COMMUNICATION,))
 METRICS = (
-    metric.Metric(
+    _communication(
         "exposed_seconds",
         "Exposed communication",
         "step − computation − input wait; below 0 where noise exceeds what is exposed",
-        metric.RC,
         unit="s",
         value=exposed_seconds,
         summary=metric.Summary.MEAN,
         missing=(nothing_to_exchange, *computation.NO_PARTS),
         part_of="step_seconds",
-        missing_of_run=_not_exchanged_in_run,
         pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=negative_communication,
     ),
-    metric.Metric(
+    _communication(
         "exposed_share",
         "Exposed share",
         "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
         "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
-        metric.RC,
         value=exposed_share,
         summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
         missing=(nothing_to_exchange, *computation.NO_PARTS),
-        missing_of_run=_not_exchanged_in_run,
         pages=(metric.COMMUNICATION, PUBLISHED),
     ),
-    metric.Metric(
+    _communication(
         "jitter_seconds",
         "Waiting for jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
         "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
         "don't wait for each other; of a configuration missing below 2 ms",
-        metric.RC,
         unit="s",
         value=_jitter_of_exchange,
         summary=metric.Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
-        missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *computation.NO_PARTS),
+        missing=(nothing_to_exchange, _small_jitter, _no_jitter, *computation.NO_PARTS),
         part_of="step_seconds",
-        missing_of_run=_not_exchanged_in_run,
-        pages=(metric.COMMUNICATION,),
     ),
-    metric.Metric(
+    _communication(
         "exchange_seconds",
         "Pure communication",
         "slowest rank's exchange-only window / exchanges",
-        metric.RC,
         unit="s",
         value=exchange_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
         missing=(nothing_to_exchange, computation.trained_alone),
-        missing_of_run=_not_exchanged_in_run,
         part_of="step_seconds",
-        pages=(metric.COMMUNICATION,),
         diagnose=unmeasured_exchange,
     ),
-    metric.Metric(
+    _communication(
         "exchange_latency_seconds",
         "Exchange latency",
         "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
         "interval that begins with 0 is compatible with none",
-        metric.RC,
         unit="s",
         value=_exchange_latency,
         summary=metric.Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=(*_NO_EXCHANGE, exchange_gaps.NO_COST),
-        missing_of_run=_not_exchanged_in_run,
-        pages=(metric.COMMUNICATION,),
+        missing=(*_NO_EXCHANGE, _NO_COST),
     ),
-    metric.Metric(
+    _communication(
         "exchange_bandwidth",
         "Fitted bandwidth",
         "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
-        metric.RC,
         unit="bytes/s",
         value=link_bandwidth,
         summary=metric.Summary.GEOMETRIC,
-        missing=(*_NO_BUS_BANDWIDTH, exchange_gaps.no_bandwidth, exchange_gaps.NO_COST),
+        missing=(*_NO_BUS_BANDWIDTH, _no_bandwidth, _NO_COST),
         part_of="bus_bandwidth",
-        missing_of_run=_not_exchanged_in_run,
-        pages=(metric.COMMUNICATION,),
     ),
-    metric.Metric(
+    _communication(
         "overlap",
         "Overlap",
         "1 − (exposed communication − waiting for jitter) / pure communication; at most 1, but for the "
         "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
         "frameworks",
-        metric.RC,
         value=overlap,
         summary=metric.Summary.MEAN,
         limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
-            exchange_gaps.no_overlap,
+            _no_overlap,
             nothing_to_exchange,
             computation.trained_alone,
             computation.divided_model,
             metric.not_measured_by_program,
             "the exchange alone was not measured",
         ),
-        missing_of_run=_not_exchanged_in_run,
-        pages=(metric.COMMUNICATION,),
         diagnose=doubtful_overlap,
     ),
-    metric.Metric(
+    _communication(
         "bus_bandwidth",
         "Bus bandwidth",
         "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
-        metric.RC,
         unit="bytes/s",
         value=bus_bandwidth,
         summary=metric.Summary.GEOMETRIC,
         missing=(*_NO_BUS_BANDWIDTH, "the bytes of its all-reduce are not recorded"),
-        missing_of_run=_not_exchanged_in_run,
-        pages=(metric.COMMUNICATION,),
     ),
 )

@@ -8,11 +8,11 @@ from itertools import permutations
 import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
-from dlperf_study.metrics.metric import C, Dtype, Metric, Shown, no_ratio_to
-from dlperf_study.metrics.no_interval import NoInterval
+from dlperf_study.metrics.metric import C, Metric, Shown, no_ratio_to, text, whole_number
 from dlperf_study.metrics.statistics import (
     MINIMUM_RUNS,
     Estimate,
+    NoInterval,
     Sample,
     equal_within,
     log_ratio,
@@ -239,27 +239,21 @@ def ratio_metric(
     )
 
 
-def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
-    """Return the metric of the outcome of a comparison."""
+def outcome_metrics(role: Denominator, ratio: str, label: str, verdict: str) -> tuple[Metric, Metric, Metric]:
+    """Return the metrics of the outcome of a comparison, its margin and missing rounds."""
     definition = (
         f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
         "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable. Too few "
         "runs: so many comparisons need more. Background load: fewer than three runs were without. Missing "
         "without an interval"
     )
-    return Metric(name, label, definition, C, dtype=Dtype.STRING, compared_with=role, shown=Shown.VERDICT)
-
-
-def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
-    """Return the metric of the equivalence margin of a comparison."""
-    definition = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
-    return Metric(f"{name}_equal_within", f"{label}, equal within", definition, C)
-
-
-def rounds_missing_metric(name: str, label: str) -> Metric:
-    """Return the metric of how many more rounds an outcome needs."""
-    definition = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
-    return Metric(f"{name}_rounds_missing", f"{label}, rounds missing", definition, C, dtype=Dtype.OPTIONAL_INTEGER)
+    margin = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
+    rounds = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
+    return (
+        text(verdict, f"Against {role}", definition, C, compared_with=role, shown=Shown.VERDICT),
+        Metric(f"{ratio}_equal_within", f"{label}, equal within", margin, C),
+        whole_number(f"{ratio}_rounds_missing", f"{label}, rounds missing", rounds, C),
+    )
 
 
 def _difference(part: str, label: str, meaning: str) -> Metric:
@@ -297,18 +291,15 @@ METRICS = (
         pages=(COMPARISON_PAGE,),
         unit="×",
     ),
-    verdict_metric("verdict", "Against reference", "reference"),
-    equal_within_metric("relative_throughput", "Relative throughput", "reference"),
-    rounds_missing_metric("relative_throughput", "Relative throughput"),
+    *outcome_metrics("reference", "relative_throughput", "Relative throughput", "verdict"),
     *DIFFERENCES,
-    Metric(
+    text(
         "difference_lies_in",
         "Lies in",
         "part of the step that makes it faster or slower: computation, input or exchange, if the interval of "
         "its difference excludes 0 and those of its excesses over the other differences too; several parts, if "
         "more than one difference excludes 0; else undecided; missing unless faster or slower",
         C,
-        dtype=Dtype.STRING,
         missing=(lambda gap: gap.difference_obstacle(needs_verdict=True),),
         compared_with="reference",
         shown=Shown.PLAIN,

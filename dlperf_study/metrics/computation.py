@@ -12,6 +12,7 @@ excess is added to the mean over all ranks and steps, so the parts of a step add
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,7 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Gap, Metric, Summary
-from dlperf_study.metrics.statistics import MEDIAN_ERROR
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
+from dlperf_study.metrics import metric, statistics, step_times, throughput
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -81,7 +79,7 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
             error = math.hypot(*errors) / len(errors)
             if len(means) == 2:
                 error = max(error, abs(means[0] - means[1]) / 2)
-            computations.append(RankComputation(float(np.mean(means)), error, MEDIAN_ERROR * max(errors)))
+            computations.append(RankComputation(float(np.mean(means)), error, statistics.MEDIAN_ERROR * max(errors)))
     return tuple(computations)
 
 
@@ -191,7 +189,7 @@ def input_seconds(run: Run) -> float | None:
 
 def input_share(run: Run) -> float | None:
     """Return the data-loading stall as a share of a step, or None."""
-    return step_share(run, input_seconds(run))
+    return throughput.step_share(run, input_seconds(run))
 
 
 def has_input(run: Run) -> bool:
@@ -228,7 +226,9 @@ def stragglers(run: Run) -> Iterator[Diagnostic]:
     computations = rank_computations(run)
     seconds = np.array([computation.mean for computation in computations])
     errors = np.array([computation.error for computation in computations])
-    for rank in range(seconds.size if seconds.size > 1 else 0):
+    if seconds.size < 2:
+        return
+    for rank in range(seconds.size):
         usual = float(np.median(np.delete(seconds, rank)))
         error = float(np.hypot(errors[rank], np.delete(errors, rank).max()))
         if seconds[rank] > STRAGGLER * usual and seconds[rank] - usual > ERRORS * error:
@@ -241,7 +241,7 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
     if run.ranks[0].is_of_program:
         # Its log says why.
         return
-    before, after = run.steps_requested.computation_halves(slowest_training(run).steps)
+    before, after = run.steps_requested.computation_halves(throughput.slowest_training(run).steps)
     windows = (("first", COMPUTATION_BEFORE, before), ("second", COMPUTATION_AFTER, after))
     for half, name, steps in windows:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
@@ -257,10 +257,10 @@ def broken_down_step_seconds(run: Run) -> float | None:
     """Return the step time of runs with a breakdown."""
     if not run.configuration.is_broken_down(run.repetition) and computation_seconds(run) is None:
         return None
-    return makespan_seconds(run) / slowest_training(run).steps
+    return step_times.step_seconds(run)
 
 
-def trained_alone(gap: Gap) -> str:
+def trained_alone(gap: metric.Gap) -> str:
     """Return why no run has a breakdown: all train alone; else empty."""
     first = gap.runs["breakdown_from"].fillna(1)
     is_alone = (gap.runs["repetition"] < first).all()
@@ -269,7 +269,7 @@ def trained_alone(gap: Gap) -> str:
     return ""
 
 
-def divided_model(gap: Gap) -> str:
+def divided_model(gap: metric.Gap) -> str:
     """Return why a sharded model has no compute-only steps; else empty."""
     if not (gap.runs["world_size"] > 1).all():
         return ""
@@ -292,97 +292,81 @@ def run_trained_alone(row: Any) -> str:
     return ""
 
 
-def computation_obstacle(gap: Gap) -> str:
+def computation_obstacle(gap: metric.Gap) -> str:
     """Return why no run measured its computation."""
     return "; ".join(dict.fromkeys(gap.messages("computation_seconds"))) or NO_COMPUTATION
 
 
 NO_COMPUTATION = "computation without exchange was not measured"
 NO_PARTS = (trained_alone, divided_model, metric.not_measured_by_program, computation_obstacle)
+_part = partial(metric.Metric, missing=NO_PARTS, missing_of_run=run_trained_alone)
 METRICS = (
-    Metric(
+    _part(
         "broken_down_step_seconds",
         "Step in parts",
         "step of the runs that measured its parts, which add up to it",
-        metric.RC,
         unit="s",
         value=broken_down_step_seconds,
-        summary=Summary.POSITIVE_MEAN,
-        missing=NO_PARTS,
-        missing_of_run=run_trained_alone,
+        summary=metric.Summary.POSITIVE_MEAN,
         part_of="step_seconds",
     ),
-    Metric(
+    _part(
         "computation_seconds",
         "Computation",
         "step without exchange and input wait of the slowest rank: mean over ranks, before and after training, + "
         "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
         "without input wait where nothing is exchanged",
-        metric.RC,
         unit="s",
         value=computation_seconds,
-        summary=Summary.POSITIVE_MEAN,
-        missing=NO_PARTS,
-        missing_of_run=run_trained_alone,
+        summary=metric.Summary.POSITIVE_MEAN,
         part_of="step_seconds",
         pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=unmeasured_computation,
     ),
-    Metric(
+    _part(
         "input_seconds",
         "Input wait",
         "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
         "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
         "begins with 0 is compatible with none",
-        metric.RC,
         unit="s",
         value=input_seconds,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=NO_PARTS,
-        missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(metric.COMMUNICATION, COMPARISON),
     ),
-    Metric(
+    _part(
         "input_share",
         "Input share",
         "mean over runs of input wait / step of the same run",
-        metric.RC,
         value=input_share,
-        summary=Summary.SHARE,
+        summary=metric.Summary.SHARE,
         limits=(0.0, 1.0),
-        missing=NO_PARTS,
-        missing_of_run=run_trained_alone,
         pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    _part(
         "input_rate",
         "Input rate",
         "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time "
         "for a batch; missing where no step waits for batches",
-        metric.RC,
         unit="samples/s",
         value=input_rate,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(
             metric.not_measured_by_program,
             trained_alone,
             "no step waits for its batch, or the data source alone was not measured",
         ),
-        missing_of_run=run_trained_alone,
         part_of="throughput",
         pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    _part(
         "load_balance",
         "Load balance",
         "mean over ranks / slowest rank's computation; 1 is even, above 1 by chance",
-        metric.RC,
         value=load_balance,
-        summary=Summary.POSITIVE_MEAN,
-        missing=NO_PARTS,
-        missing_of_run=run_trained_alone,
+        summary=metric.Summary.POSITIVE_MEAN,
         pages=(metric.COMMUNICATION,),
         diagnose=stragglers,
     ),

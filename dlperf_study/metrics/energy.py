@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
-from dlperf_study.metrics.throughput import throughput
+from dlperf_study.metrics import metric, throughput
 from dlperf_study.records.lines import TRAINING, GpuFacts, GpuSample, NodeSample
 from dlperf_study.records.rank_log import NANO
 from dlperf_study.records.run import Run
@@ -74,7 +73,7 @@ def mean_power(run: Run) -> float | None:
 def energy_per_sample(run: Run) -> float | None:
     """Return the joules of a sample: power / throughput."""
     watts = mean_power(run)
-    samples = throughput(run)
+    samples = throughput.throughput(run)
     if watts is not None and samples:
         return watts / samples
     return None
@@ -82,11 +81,10 @@ def energy_per_sample(run: Run) -> float | None:
 
 def sampling_seconds(run: Run) -> float | None:
     """Return the mean time that a sample took, over all nodes."""
-    seconds = []
-    for node in run.telemetry:
-        for sample in node.samples:
-            seconds.append(sample["sampling_seconds"])
-    return fmean(seconds) if seconds else None
+    samples = list(chain.from_iterable(node.samples for node in run.telemetry))
+    if not samples:
+        return None
+    return fmean(sample["sampling_seconds"] for sample in samples)
 
 
 def energy_coverage(run: Run) -> str:
@@ -104,7 +102,7 @@ def energy_obstacle(run: Run) -> str:
     for window in windows:
         if reason := _counter_obstacle(run, window):
             return reason
-    fewest = min(len(window.samples) for window in windows)
+    fewest = fewest_samples(run) or 0
     if fewest < MINIMUM_SAMPLES:
         return f"its training window has {counted(fewest, 'sample')}, and power needs {MINIMUM_SAMPLES}"
     return ""
@@ -157,64 +155,59 @@ def unsampled_gpus(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("telemetry", f"its GPUs were not sampled: {'; '.join(reasons)}", Severity.NOTE)
 
 
-def _no_energy(gap: Gap) -> str:
+def _no_energy(gap: metric.Gap) -> str:
     return "; ".join(dict.fromkeys(gap.runs["energy_obstacle"].dropna()))
 
 
 METRICS = (
-    Metric(
+    metric.Metric(
         "energy_per_sample",
         "Energy per sample",
         "mean power / throughput: of the GPU boards alone, or, of runs on CPUs, of the processor packages of "
         "all nodes with ranks, whoever else uses them; no fans, power supplies and, on GPUs, no host",
-        metric.RC,
         unit="J/sample",
         value=energy_per_sample,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=(_no_energy, metric.only_in_tokens),
     ),
-    Metric(
+    metric.Metric(
         "mean_power",
         "Power",
         "what the energy counters of all devices of the run added between the first and the last sample of the "
         "training window / the time between these; missing where one of them does not count or there are fewer "
         "than 3 samples",
-        metric.RC,
         unit="W",
         value=mean_power,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=(_no_energy,),
         pages=metric.DEVICE_PAGES,
         diagnose_any=lowered_power_limit,
     ),
-    Metric(
+    metric.text(
         "energy_of",
         "Energy of",
         "what the energy counters cover: GPU boards or CPU packages",
         metric.R,
-        dtype=Dtype.STRING,
         value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
-    Metric(
+    metric.text(
         "energy_obstacle",
         "Why no energy",
         "why the energy of the run is not reported",
         metric.R,
-        dtype=Dtype.STRING,
         value=lambda run: energy_obstacle(run) or None,
     ),
-    Metric(
+    metric.whole_number(
         "telemetry_samples",
         "Samples",
         "samples of the training window, about one a second; of the node with fewest",
         metric.R,
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=fewest_samples,
         pages=metric.DEVICE_PAGES,
         subject="telemetry",
         diagnose_any=unsampled_gpus,
     ),
-    Metric(
+    metric.Metric(
         "sampling_seconds",
         "Sampling",
         "time that the guard took for a sample, mean over all",

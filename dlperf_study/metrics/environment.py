@@ -6,7 +6,7 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, RCP, RP, STUDY, Dtype, Metric, R, Source, recorded
+from dlperf_study.metrics import metric
 from dlperf_study.records.run import Run
 
 #: Environment variables of the locale: they do not change a library.
@@ -106,171 +106,170 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
 
 
 METRICS = (
-    Metric(
+    metric.text(
         "exchange",
         "Exchange",
         "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
-        R,
-        dtype=Dtype.STRING,
+        metric.R,
         value=_read_rank("exchange"),
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    recorded("device", "Device", "cpu or gpu", _read_cluster("device"), tables=RCP, same_within=STUDY),
-    recorded(
+    metric.recorded(
+        "device", "Device", "cpu or gpu", _read_cluster("device"), tables=metric.RCP, same_within=metric.STUDY
+    ),
+    metric.recorded(
         "device_name",
         "Device name",
         "name that the device reports",
         _read_cluster("device_name"),
-        tables=RP,
-        same_within=STUDY,
+        tables=metric.RP,
+        same_within=metric.STUDY,
     ),
-    recorded(
+    metric.recorded(
         "link",
         "Link",
         "interconnect; for measured runs, from the cluster file",
         _read_cluster("link"),
-        tables=RP,
-        same_within=STUDY,
+        tables=metric.RP,
+        same_within=metric.STUDY,
     ),
-    Metric(
-        "host",
-        "Host",
-        "names of the hosts of the ranks",
-        R,
-        dtype=Dtype.STRING,
-        value=lambda run: ", ".join(list_hosts(run)),
+    metric.text(
+        "host", "Host", "names of the hosts of the ranks", metric.R, value=lambda run: ", ".join(list_hosts(run))
     ),
-    recorded(
+    metric.recorded(
         "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _read_cluster("launcher")
     ),
-    recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
-    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_read_rank("library")),
-    Metric(
+    metric.recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
+    metric.text("library", "Library", "framework library of the ranks", metric.R, value=_read_rank("library")),
+    metric.text(
         "library_version",
         "Library version",
         "its version",
-        R,
-        dtype=Dtype.STRING,
+        metric.R,
         value=_read_rank("library_version"),
         same_within="framework",
     ),
-    Metric(
+    metric.text(
         "exchange_library",
         "Exchange library",
         "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
-        R,
-        dtype=Dtype.STRING,
+        metric.R,
         value=_read_rank("exchange_library"),
         same_within="framework",
     ),
-    recorded(
+    metric.recorded(
         "gpu_driver",
         "GPU driver",
         "version of the GPUs' driver; several if nodes differ",
         _gpu_driver,
-        same_within=STUDY,
+        same_within=metric.STUDY,
     ),
-    recorded(
+    metric.recorded(
         "cuda_version",
         "CUDA",
         "version that the library is built with; of runs on GPUs",
         _gpu_library("cuda"),
         same_within="framework",
     ),
-    recorded(
+    metric.recorded(
         "cudnn_version",
         "cuDNN",
         "version that the library is built with; of runs on GPUs",
         _gpu_library("cudnn"),
         same_within="framework",
     ),
-    recorded("cpu_model", "CPU", "model of the processor", _read_hardware("cpu_model"), same_within=STUDY),
-    recorded(
+    metric.recorded(
+        "cpu_model", "CPU", "model of the processor", _read_hardware("cpu_model"), same_within=metric.STUDY
+    ),
+    metric.recorded(
         "cpu_mhz",
         "CPU clock",
         "clock of the first core just before the run, as the kernel has it",
         _read_hardware("cpu_mhz"),
         unit="MHz",
-        dtype=Dtype.FLOAT,
+        dtype=metric.Dtype.FLOAT,
     ),
-    recorded(
+    metric.recorded(
         "cpu_cache_bytes",
         "CPU cache",
         "largest cache that the first core uses, alone or with others",
         _read_hardware("cpu_cache_bytes"),
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
-        same_within=STUDY,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
+        same_within=metric.STUDY,
     ),
-    Metric(
+    metric.whole_number(
         "cores",
         "Cores",
         "logical cores the run could use on its host",
-        R,
-        dtype=Dtype.OPTIONAL_INTEGER,
+        metric.R,
         value=_read_hardware("cores"),
-        source=Source.RUN,
-        pages=RATE_PAGES,
+        source=metric.Source.RUN,
+        pages=metric.RATE_PAGES,
         diagnose=too_few_cores,
-        same_within=STUDY,
+        same_within=metric.STUDY,
     ),
-    Metric(
+    metric.Metric(
         "machine_speed",
         "Machine speed",
         "iterations/s of a fixed loop of integer arithmetic that each rank runs before and after the training window: "
         "geometric mean; a diagnostic, no number is adjusted by it",
-        R,
+        metric.R,
         unit="1/s",
         value=machine_speed,
     ),
-    recorded(
+    metric.recorded(
         "memory_bytes",
         "Memory",
         "memory of the host",
         _read_hardware("memory_bytes"),
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
-        same_within=STUDY,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
+        same_within=metric.STUDY,
     ),
-    recorded(
+    metric.recorded(
         "python_version",
         "Python",
         "version of Python",
         lambda run: run.facts["environment"]["software"].get("python"),
         same_within="framework",
     ),
-    recorded(
+    metric.recorded(
         "system",
         "System",
         "operating system of the host with its kernel, as Python names it",
         lambda run: run.facts["environment"]["software"].get("system"),
     ),
-    recorded("library_settings", "Variables", "variables of the environment that set libraries", _library_settings),
-    recorded(
+    metric.recorded(
+        "library_settings", "Variables", "variables of the environment that set libraries", _library_settings
+    ),
+    metric.recorded(
         "measuring_code",
         "Measuring code",
         "digest of the measuring code",
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),
-    recorded("program_command", "Command", "command of the user's program", _read_program("command")),
-    recorded("program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit),
-    recorded("program_remote", "Repository", "remote of that commit", _read_program("remote")),
-    recorded(
+    metric.recorded("program_command", "Command", "command of the user's program", _read_program("command")),
+    metric.recorded(
+        "program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit
+    ),
+    metric.recorded("program_remote", "Repository", "remote of that commit", _read_program("remote")),
+    metric.recorded(
         "steps_from", "Step times from", "the recorder, or the format of the program's log", _read_program("steps")
     ),
-    recorded(
+    metric.recorded(
         "git_commit",
         "Commit",
         "commit of the measuring code; of an installed package its version, as v0.1.0",
         _code_version,
-        same_within=STUDY,
+        same_within=metric.STUDY,
     ),
-    recorded(
+    metric.recorded(
         "git_dirty",
         "Uncommitted",
         "files of the checkout, changed or new, were in no commit",
         lambda run: run.facts["environment"]["git"].get("dirty"),
-        dtype=Dtype.OPTIONAL_FLAG,
-        same_within=STUDY,
+        dtype=metric.Dtype.OPTIONAL_FLAG,
+        same_within=metric.STUDY,
     ),
 )

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Metric, Shown, Source
 from dlperf_study.records.nccl_report import NcclReport
 
 #: How many orders of ranks are named; the unnamed are counted.
@@ -31,17 +30,17 @@ def _reported(
     label: str,
     definition: str,
     value: Callable[[NcclReport], Any],
-    dtype: Dtype = Dtype.STRING,
+    dtype: metric.Dtype = metric.Dtype.STRING,
     pages: tuple[str, ...] = (),
-) -> Metric:
+) -> metric.Metric:
     """Return the metric of what NCCL's report says."""
-    return Metric(
+    return metric.Metric(
         *(name, label, definition, metric.C),
         dtype=dtype,
         value=value,
-        source=Source.NCCL_REPORT,
+        source=metric.Source.NCCL_REPORT,
         missing=_NO_REPORT,
-        shown=Shown.PLAIN,
+        shown=metric.Shown.PLAIN,
         pages=pages,
     )
 
@@ -67,7 +66,7 @@ METRICS = (
         "Channels",
         "rings that NCCL uses at once, of ranks in some order",
         lambda report: report.channels or None,
-        dtype=Dtype.OPTIONAL_INTEGER,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
     _reported("nccl_rings", "Rings", "different orders of the ranks in these rings", _rings),
     _reported(
@@ -75,6 +74,6 @@ METRICS = (
         "Trees",
         "trees that NCCL uses for small messages",
         lambda report: report.trees or None,
-        dtype=Dtype.OPTIONAL_INTEGER,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
 )

@@ -1,7 +1,9 @@
 """Memory, clocks, temperature and foreign processes of devices, from telemetry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
@@ -10,7 +12,6 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.metrics import metric
 from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
-from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.records.lines import GpuSample
 from dlperf_study.records.run import Run
 
@@ -90,17 +91,13 @@ def clock_limits(samples: list[GpuSample]) -> Limits | None:
 @metric.once_per_run
 def largest_limits(run: Run) -> Limits | None:
     """Return the limits of the most limited GPU, or None."""
-    return max(metric.if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
+    return max(metric.if_complete(map(clock_limits, list_gpu_samples(run))), key=itemgetter(""), default=None)
 
 
 def clock_limited_share(run: Run) -> float | None:
     """Return the share of samples with a limited clock."""
     limits = largest_limits(run)
-    return _any_limit(limits) if limits else None
-
-
-def _any_limit(limits: Limits) -> float:
-    return limits.get("", 0.0)
+    return limits[""] if limits else None
 
 
 def limits_text(limits: Limits) -> str:
@@ -119,14 +116,8 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
     for index, (_, samples) in enumerate(window.group_by_gpu()):
         if not all("process_ids" in sample for sample in samples):
             return None
-        listed = set()
-        for sample in samples:
-            for pid in sample["process_ids"]:
-                listed.add(pid)
-        of_run = set()
-        for sample in samples:
-            for pid in sample.get("run_process_ids", []):
-                of_run.add(pid)
+        listed = set(chain.from_iterable(sample["process_ids"] for sample in samples))
+        of_run = set(chain.from_iterable(sample.get("run_process_ids", []) for sample in samples))
         were_there = listed & set(before[index].get("process_ids", []))
         if listed - were_there and not of_run:
             return were_there or None
@@ -206,106 +197,91 @@ def low_clocks(run: Run) -> Iterator[Diagnostic]:
                 yield Diagnostic("sm_clock", f"{message}, and it reports no limit: nvidia-smi -q -d CLOCK")
 
 
-_NOT_REPORTED = ("its GPUs do not report it, or were not sampled in the training window",)
+_NOT_REPORTED = "its GPUs do not report it, or were not sampled in the training window"
+_of_gpus = partial(metric.Metric, missing=(_NOT_REPORTED,))
 
 METRICS = (
-    Metric(
+    metric.whole_number(
         "peak_device_bytes",
         "Peak of the GPU",
         "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
         "what libraries keep for later",
-        metric.RC,
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("memory_used_bytes"),
-        summary=Summary.LARGEST,
+        summary=metric.Summary.LARGEST,
         missing=("not every sample of its training window has it, or there is none",),
     ),
-    Metric(
+    metric.whole_number(
         "peak_host_bytes",
         "Peak of the host",
         "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
-        metric.RC,
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=peak_host_bytes,
-        summary=Summary.LARGEST,
+        summary=metric.Summary.LARGEST,
         missing=("not every node was sampled in its training window",),
     ),
-    Metric(
+    _of_gpus(
         "gpu_temperature",
         "Temperature",
         "highest of all GPUs and samples of the training window, by NVML",
-        metric.RC,
         unit="°C",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("temperature_celsius"),
-        summary=Summary.LARGEST,
-        missing=_NOT_REPORTED,
+        summary=metric.Summary.LARGEST,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
-    Metric(
+    _of_gpus(
         "gpu_utilisation",
         "GPU busy",
         "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
         "window and over GPUs",
-        metric.RC,
         value=_mean("utilisation"),
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
-        missing=_NOT_REPORTED,
         pages=metric.DEVICE_PAGES,
         diagnose_any=busy_before,
     ),
-    Metric(
+    _of_gpus(
         "sm_clock",
         "SM clock",
         "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
-        metric.RC,
         unit="MHz",
         value=_mean("sm_clock_mhz"),
-        summary=Summary.POSITIVE_MEAN,
-        missing=_NOT_REPORTED,
+        summary=metric.Summary.POSITIVE_MEAN,
         pages=metric.DEVICE_PAGES,
         diagnose=low_clocks,
     ),
-    Metric(
+    _of_gpus(
         "memory_clock",
         "Memory clock",
         "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
-        metric.RC,
         unit="MHz",
         value=_mean("memory_clock_mhz"),
-        summary=Summary.POSITIVE_MEAN,
-        missing=_NOT_REPORTED,
+        summary=metric.Summary.POSITIVE_MEAN,
     ),
-    Metric(
+    _of_gpus(
         "clock_limited_share",
         "Clock limited",
         "share of the samples of the training window in which power or temperature kept the clock of a GPU "
         "lower, by NVML; of the GPU with most",
-        metric.RC,
         value=clock_limited_share,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
-        missing=_NOT_REPORTED,
         pages=metric.DEVICE_PAGES,
         diagnose=limited_clocks,
     ),
-    Metric(
+    metric.text(
         "clock_limits",
         "Clock limits",
         "what kept it lower, with the share of the samples",
         metric.R,
-        dtype=Dtype.STRING,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
-    Metric(
+    metric.whole_number(
         "foreign_processes",
         "Foreign processes",
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
         "where process ids are ambiguous, as in a container",
         metric.R,
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=number_of_foreign_processes,
         pages=metric.DEVICE_PAGES,
         diagnose=foreign_processes_during,

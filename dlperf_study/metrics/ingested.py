@@ -12,7 +12,6 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, median
 from dlperf_study.metrics import metric
 from dlperf_study.metrics.comparison import denominator_metric
-from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
 
@@ -122,7 +121,7 @@ NO_TIMES_OF_WINDOW = "the lines of its first and last step have no times, or too
 NO_LINE = "no line of the log with samples/s is in DLPerf's window"
 
 
-def no_fixed_window(gap: Gap) -> str:
+def no_fixed_window(gap: metric.Gap) -> str:
     """Return why a configuration has no number of DLPerf's window."""
     if gap.runs["fixed_window"].notna().any():
         return NO_LINE
@@ -144,66 +143,40 @@ def no_wall_rate_of_run(row: Any) -> str:
 
 
 METRICS = (
-    Metric("log_format", "Format", "of ingested logs: the format they are in", metric.R, dtype=Dtype.STRING),
+    metric.text("log_format", "Format", "of ingested logs: the format they are in", metric.R),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
-    Metric(
-        "printed_rate",
-        "Printed as",
-        "of ingested logs: unit and scope of the number that is read",
-        metric.R,
-        dtype=Dtype.STRING,
+    metric.text("printed_rate", "Printed as", "of ingested logs: unit and scope of the number that is read", metric.R),
+    metric.text("merge_rule", "Merged by", "of ingested logs: how what ranks printed became the job's rate", metric.R),
+    metric.whole_number(
+        "printed_lines", "Printed", "of ingested logs: number of rates of the whole job", metric.R, unit="lines"
     ),
-    Metric(
-        "merge_rule",
-        "Merged by",
-        "of ingested logs: how what ranks printed became the job's rate",
-        metric.R,
-        dtype=Dtype.STRING,
-    ),
-    Metric(
-        "printed_lines",
-        "Printed",
-        "of ingested logs: number of rates of the whole job",
-        metric.R,
-        unit="lines",
-        dtype=Dtype.OPTIONAL_INTEGER,
-    ),
-    Metric(
+    metric.whole_number(
         "steady_lines",
         "Steady",
         "of ingested logs: how many of these rates count",
         metric.R,
         unit="lines",
-        dtype=Dtype.OPTIONAL_INTEGER,
         explained_by="steady_window",
     ),
-    Metric(
-        "steady_window",
-        "Left out",
-        "of ingested logs: which of these rates do not count, and why",
-        metric.R,
-        dtype=Dtype.STRING,
-    ),
-    Metric(
+    metric.text("steady_window", "Left out", "of ingested logs: which of these rates do not count, and why", metric.R),
+    metric.text(
         "behaviour",
         "Behaviour",
         "of ingested logs, without slow and fast lines: flat; warm-up, the last level of the rate is the fastest; "
         "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
         "lines to tell",
         metric.R,
-        dtype=Dtype.STRING,
         explained_by="rate_levels",
     ),
-    Metric(
+    metric.text(
         "rate_levels",
         "Rate levels",
         "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
         "its steps",
         metric.R,
-        dtype=Dtype.STRING,
     ),
-    Metric(
+    metric.Metric(
         "wall_throughput",
         "Throughput by the clock",
         "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last "
@@ -213,48 +186,38 @@ METRICS = (
         missing=(metric.only_in_tokens,),
         missing_of_run=no_wall_rate_of_run,
     ),
-    Metric(
+    metric.text(
         "wall_obstacle",
         "No throughput by the clock because",
         "of ingested logs: why the times of lines give no rate; empty where they do",
         metric.R,
-        dtype=Dtype.STRING,
     ),
-    Metric(
-        "fixed_window",
-        "Fixed window",
-        "of ingested logs: the steps that DLPerf took of such logs",
-        metric.R,
-        dtype=Dtype.STRING,
-    ),
-    Metric(
+    metric.text("fixed_window", "Fixed window", "of ingested logs: the steps that DLPerf took of such logs", metric.R),
+    metric.Metric(
         "fixed_window_throughput",
         "Throughput, fixed window",
         "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
-        metric.RC,
         unit="samples/s",
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),
-    Metric(
+    metric.Metric(
         "fixed_window_clock_throughput",
         "Throughput by the clock, fixed window",
         "of ingested logs whose lines have times: samples / seconds from the line of the first step that DLPerf took "
         "to that of the last; the rule of its extract_paddle_logs_time.py",
-        metric.RC,
         unit="samples/s",
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
         missing_of_run=NO_TIMES_OF_WINDOW,
     ),
-    Metric(
+    metric.Metric(
         "fixed_window_mean_of_rates",
         "Mean of rates, fixed window",
         "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
-        metric.RC,
         unit="samples/s",
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),

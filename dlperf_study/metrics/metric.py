@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dlperf_study.core.errors import Diagnostic
@@ -161,6 +161,11 @@ def not_measured_in_run(row: Any) -> str:
     return ""
 
 
+def reason_if(condition: Callable[[Any], object], reason: str) -> Callable[[Any], str]:
+    """Return a reason that holds under a condition on a gap, or a row of a run."""
+    return lambda gap: reason if condition(gap) else ""
+
+
 def no_ratio_to(role: Denominator) -> Reason:
     """Return why a comparison with a baseline or reference is missing."""
     return lambda gap: gap.ratio_obstacle(role)
@@ -200,7 +205,7 @@ class Metric:
     name: str
     label: str
     definition: str
-    tables: tuple[TableName, ...]
+    tables: tuple[TableName, ...] = RC
     unit: str = ""
     dtype: Dtype = Dtype.FLOAT
     value: Callable[[Any], Any] | None = None
@@ -241,11 +246,11 @@ class Metric:
     @property
     def columns(self) -> tuple["Metric", ...]:
         """Itself, and the columns of its interval, which configurations have."""
-        has_interval = self.summary in WITH_INTERVAL
-        interval = self.interval or ("of the mean over runs" if has_interval else "")
+        if not self.interval and self.summary not in WITH_INTERVAL:
+            return (self,)
         columns = [self]
-        for short, end in (("low", "lower"), ("high", "upper")) if interval else ():
-            definition = f"{end} bound of the 95 % interval {interval}"
+        for short, end in (("low", "lower"), ("high", "upper")):
+            definition = f"{end} bound of the 95 % interval {self.interval or 'of the mean over runs'}"
             name, label = f"{self.name}_{short}", f"{self.label}, {short}"
             columns.append(Metric(name, label, definition, C, unit=self.unit, dtype=self.dtype))
         return tuple(columns)
@@ -257,6 +262,16 @@ class Metric:
         if table is TableName.PUBLISHED and self.dtype is Dtype.INTEGER:
             return Dtype.OPTIONAL_INTEGER
         return self.dtype
+
+
+#: Metrics that are texts, and whole numbers that may be missing.
+text = partial(Metric, dtype=Dtype.STRING)
+whole_number = partial(Metric, dtype=Dtype.OPTIONAL_INTEGER)
+
+
+def list_names(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """Return the names of metrics."""
+    return tuple(metric.name for metric in metrics)
 
 
 def recorded(

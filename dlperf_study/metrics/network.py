@@ -5,10 +5,10 @@ its ranks train, and during a run on one node, whose ranks use loopback.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dlperf_study.metrics.energy import training_windows
-from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Metric, Summary
+from dlperf_study.metrics.metric import DEVICE_PAGES, Metric, Summary, if_complete, list_names
 from dlperf_study.records.lines import WARMUP, NodeSample
 from dlperf_study.records.rank_log import NANO
 from dlperf_study.records.run import Run
@@ -52,12 +52,8 @@ def network_rate_before(run: Run) -> float | None:
     return _largest([(node.before, *node.between(0, begins[node.node])) for node in telemetry])
 
 
-def _largest(samples_of_nodes: Sequence[Sequence[NodeSample]]) -> float | None:
-    rates = [busiest_rate(samples) for samples in samples_of_nodes]
-    measured = [rate for rate in rates if rate is not None]
-    if measured and len(measured) == len(rates):
-        return max(measured)
-    return None
+def _largest(samples_of_nodes: Iterable[Sequence[NodeSample]]) -> float | None:
+    return max(if_complete(map(busiest_rate, samples_of_nodes)), default=None)
 
 
 _NOT_COUNTED = "not counted on every node for a second, or a counter began again"
@@ -67,7 +63,6 @@ METRICS = (
         "Network",
         "bytes/s of the busiest network interface of any node in the training window, both directions, of all "
         "programs; of a run on one node, whose ranks use loopback, it is that of others",
-        RC,
         unit="bytes/s",
         value=network_rate,
         summary=Summary.MEAN,
@@ -80,7 +75,6 @@ METRICS = (
         "Network before",
         "the same from when the nodes were ready until the first rank trained: of other programs, and of reading "
         "libraries over the network",
-        RC,
         unit="bytes/s",
         value=network_rate_before,
         summary=Summary.MEAN,
@@ -90,4 +84,4 @@ METRICS = (
         pages=DEVICE_PAGES,
     ),
 )
-NETWORK_COLUMNS = tuple(metric.name for metric in METRICS)
+NETWORK_COLUMNS = list_names(METRICS)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, Dtype, Metric, R, Shown, Source, recorded
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.records.run import Run
 from dlperf_study.records.run_agreement import CLOCKS_APART
@@ -65,7 +65,7 @@ def background_cores(run: Run) -> float | None:
         if "background_cores" in log.end:
             used_by_others.append(log.end["background_cores"])
     cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
-    return None if cores is None else round(cores, 6)
+    return cores and round(cores, 6)
 
 
 def is_disturbed(run: Run) -> bool | None:
@@ -114,111 +114,109 @@ def other_clock(run: Run) -> Iterator[Diagnostic]:
 
 
 METRICS = (
-    Metric(
+    metric.text(
         "outcome",
         "Outcome",
         "how the run ended; completed only if every rank's log is complete",
-        R,
-        dtype=Dtype.STRING,
+        metric.R,
         value=lambda run: str(run.outcome),
-        source=Source.RUN,
+        source=metric.Source.RUN,
         diagnose_any=failed,
     ),
-    Metric(
+    metric.text(
         "reason",
         "Reason",
         "why it ended so",
-        R,
-        dtype=Dtype.STRING,
+        metric.R,
         value=lambda run: run.reason,
-        source=Source.RUN,
-        shown=Shown.SENTENCE,
+        source=metric.Source.RUN,
+        shown=metric.Shown.SENTENCE,
     ),
-    Metric(
+    metric.text(
         "started",
         "Started",
         "when the run started",
-        R,
+        metric.R,
         unit="UTC",
-        dtype=Dtype.STRING,
         value=lambda run: run.facts["started"],
-        source=Source.RUN,
+        source=metric.Source.RUN,
         diagnose=other_clock,
     ),
-    recorded(
+    metric.recorded(
         "run_seconds",
         "Run time",
         "life of the training processes",
         lambda run: run.facts["seconds"],
         unit="s",
-        dtype=Dtype.FLOAT,
+        dtype=metric.Dtype.FLOAT,
     ),
-    recorded("order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]),
-    Metric(
+    metric.recorded(
+        "order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]
+    ),
+    metric.whole_number(
         "round",
         "Round",
         "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
-        R,
-        dtype=Dtype.OPTIONAL_INTEGER,
+        metric.R,
         value=lambda run: run.facts["round"],
-        source=Source.RUN,
+        source=metric.Source.RUN,
         diagnose=out_of_round,
     ),
-    recorded(
+    metric.recorded(
         "position",
         "Position",
         "place of the run in its round, from 1",
         lambda run: run.facts["position"],
-        dtype=Dtype.OPTIONAL_INTEGER,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
-    recorded(
+    metric.recorded(
         "ranks_expected",
         "Ranks expected",
         "rank logs that a complete run leaves",
         lambda run: run.facts["ranks_expected"],
-        dtype=Dtype.INTEGER,
+        dtype=metric.Dtype.INTEGER,
     ),
-    recorded(
+    metric.recorded(
         "ranks_seen",
         "Ranks seen",
         "rank logs that are complete",
         lambda run: len(run.facts["ranks_seen"]),
-        dtype=Dtype.INTEGER,
+        dtype=metric.Dtype.INTEGER,
     ),
-    recorded(
+    metric.recorded(
         "fingerprint",
         "Fingerprint",
         "of configuration, measuring code and versions of Python and packages",
         lambda run: run.facts["fingerprint"],
         same_within="identity",
     ),
-    Metric(
+    metric.Metric(
         "background_cores",
         "Background load",
         "cores that other processes used, or the hypervisor took, during the measured windows; of a user's program "
         "during the whole run; missing in containers, where it can't be seen",
-        R,
+        metric.R,
         unit="cores",
         value=background_cores,
-        source=Source.RUN,
-        pages=(*RATE_PAGES, COMMUNICATION),
+        source=metric.Source.RUN,
+        pages=(*metric.RATE_PAGES, metric.COMMUNICATION),
         diagnose_any=background_load,
     ),
-    Metric(
+    metric.Metric(
         "disturbed",
         "Disturbed",
         f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
-        R,
-        dtype=Dtype.OPTIONAL_FLAG,
+        metric.R,
+        dtype=metric.Dtype.OPTIONAL_FLAG,
         value=is_disturbed,
-        source=Source.RUN,
+        source=metric.Source.RUN,
     ),
-    recorded(
+    metric.recorded(
         "waited_seconds",
         "Waited",
         "how long the run waited for an idle machine",
         lambda run: run.facts["load"]["waited_seconds"],
         unit="s",
-        dtype=Dtype.FLOAT,
+        dtype=metric.Dtype.FLOAT,
     ),
 )

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.metric import COMMUNICATION, C, Gap, Metric, Source
+from dlperf_study.metrics.metric import COMMUNICATION, C, Metric, Source, list_names, reason_if
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, interval_columns
 from dlperf_study.study.plan import Entry
 
@@ -153,13 +153,10 @@ def _even_share(entry: Entry) -> float | None:
     return even_share(stages, configuration.micro_batches, configuration.virtual_stages)
 
 
-def _no_pipeline(gap: Gap) -> str:
-    stages = gap.row.pipeline_parallel
-    if pd.notna(stages) and stages > 1:
-        return ""
-    return "its devices are no stages of a pipeline"
-
-
+_no_pipeline = reason_if(
+    lambda gap: pd.isna(gap.row.pipeline_parallel) or gap.row.pipeline_parallel <= 1,
+    "its devices are no stages of a pipeline",
+)
 METRICS = (
     Metric(
         "bubble_share",
@@ -188,4 +185,4 @@ METRICS = (
         pages=(COMMUNICATION,),
     ),
 )
-BUBBLE_COLUMNS = tuple(metric.name for metric in METRICS)
+BUBBLE_COLUMNS = list_names(METRICS)

@@ -1,10 +1,10 @@
 """Memory, largest batch and CPU limit of a rank."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Gap, Metric, Shown, Source, Summary
+from dlperf_study.metrics.environment import list_hosts
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog
 from dlperf_study.records.run import Run
@@ -21,7 +21,7 @@ def shared_cores(run: Run) -> str:
     if facts["device"] != "cpu" or not cores:
         return ""
     threads, helpers = configuration.threads_per_device, facts.get("exchange_threads", 0)
-    hosts = len({log.facts["host"] for log in run.ranks})
+    hosts = len(list_hosts(run))
     processes = configuration.world_size / hosts
     if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
         return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
@@ -31,20 +31,18 @@ def shared_cores(run: Run) -> str:
     return f"{needed:g} threads of ranks, exchange and servers share {cores} cores"
 
 
-def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
+def _peak(kind: str, label: str, meaning: str, missing: str) -> metric.Metric:
     """Return the metric of a kind of memory, of the largest rank."""
     definition = f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs"
     name = f"peak_{kind}_bytes"
-    return Metric(
+    return metric.whole_number(
         name,
         label,
         definition,
-        metric.RC,
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
-        summary=Summary.LARGEST,
+        summary=metric.Summary.LARGEST,
         missing=(metric.not_measured_by_program, missing),
     )
 
@@ -59,26 +57,22 @@ def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run]
     return largest
 
 
-def used_cores(run: Run) -> float | None:
-    """Return the most cores that a rank used; None without a limit."""
-    cores = []
-    for log in run.ranks:
-        if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
-            cores.append(counts["cpu_seconds"] / log.windows[TRAINING].seconds)
-    return max(cores, default=None)
+def _of_limited(formula: Callable[[RankLog, dict[str, float]], float]) -> Callable[[Run], float | None]:
+    """Return the formula of the largest value of ranks with a CPU limit, or None."""
+
+    def largest(run: Run) -> float | None:
+        limited = [log for log in run.ranks if log.end.get("cpu_limit")]
+        return max((formula(log, cast(dict[str, float], log.end["cpu_limit"])) for log in limited), default=None)
+
+    return largest
 
 
-def throttled_share(run: Run) -> float | None:
-    """Return the share of throttled periods; None without a limit."""
-    shares = []
-    for log in run.ranks:
-        if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
-            # A window may be shorter than a period.
-            shares.append(counts["throttled_periods"] / max(counts["periods"], 1))
-    return max(shares, default=None)
+used_cores = _of_limited(lambda log, counts: counts["cpu_seconds"] / log.windows[TRAINING].seconds)
+# A window may be shorter than a period.
+throttled_share = _of_limited(lambda log, counts: counts["throttled_periods"] / max(counts["periods"], 1))
 
 
-def _no_search(gap: Gap) -> str:
+def _no_search(gap: metric.Gap) -> str:
     if not gap.has("largest_batch"):
         return _NOT_SEARCHED
     batch = gap.row.batch_per_device
@@ -86,10 +80,7 @@ def _no_search(gap: Gap) -> str:
     return f"each batch that the search tried fits{f'; {batch}, its own, is larger' if is_beyond else ''}"
 
 
-def _no_limit(row: Any) -> str:
-    return "" if row.cpu_limit else "no CPU limit was set"
-
-
+_no_limit = metric.reason_if(lambda row: not row.cpu_limit, "no CPU limit was set")
 _NOT_SEARCHED = "the study does not ask for it, or the search is not over"
 _UNCOUNTED = "its library does not count it on this device"
 PEAKS = (
@@ -111,16 +102,15 @@ def _tried(
     value: Callable[[BatchSearch], int | None],
     unit: str = "samples",
     at_least_without: str = "",
-) -> Metric:
+) -> metric.Metric:
     """Return the metric of a result of the batch search."""
-    return Metric(
+    return metric.whole_number(
         *(name, label, definition, metric.C),
         unit=unit,
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=value,
-        source=Source.BATCH_SEARCH,
+        source=metric.Source.BATCH_SEARCH,
         missing=(_no_search,),
-        shown=Shown.PLAIN,
+        shown=metric.Shown.PLAIN,
         at_least_without=at_least_without,
     )
 
@@ -132,27 +122,25 @@ _KINDS_HELD = {
 }
 
 
-def _not_observed(gap: Gap) -> str:
+def _not_observed(gap: metric.Gap) -> str:
     """Return why nobody knows what the first update left in memory."""
     is_scaled = getattr(gap.row, "loss_scaling", "none") != "none"
     return f"its library does not say it{', or loss scaling skipped the first step' if is_scaled else ''}"
 
 
 _HELD = tuple(
-    Metric(
+    metric.whole_number(
         f"held_{kind}_bytes",
         label,
         f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
-        metric.RC,
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
-        summary=Summary.LARGEST,
+        summary=metric.Summary.LARGEST,
         missing=(metric.not_measured_by_program, _not_observed),
     )
     for kind, (label, meaning) in _KINDS_HELD.items()
 )
-HELD_COLUMNS = tuple(held.name for held in _HELD)
+HELD_COLUMNS = metric.list_names(_HELD)
 
 METRICS = (
     *PEAKS,
@@ -183,7 +171,7 @@ METRICS = (
         lambda search: search.trials,
         unit="runs",
     ),
-    Metric(
+    metric.Metric(
         "used_cores",
         "Used cores",
         "CPU seconds of a training process with a CPU limit / seconds of its training window; of the rank with most",
@@ -192,7 +180,7 @@ METRICS = (
         value=used_cores,
         missing_of_run=_no_limit,
     ),
-    Metric(
+    metric.Metric(
         "throttled_share",
         "Throttled",
         "share of the kernel's periods of 100 ms in the training window in which a rank with a CPU limit had "

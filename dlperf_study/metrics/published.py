@@ -4,16 +4,15 @@ A task is a fixed number of samples of one worker, so a stage takes as many of o
 """
 
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.metrics.metric import Dtype, Metric, P
+from dlperf_study.metrics.metric import Dtype, Metric, P, text
 
-
-def _string(name: str, label: str, definition: str) -> Metric:
-    return Metric(name, label, definition, P, dtype=Dtype.STRING)
-
+_string = partial(text, tables=P)
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
 CELL = (
@@ -143,7 +142,7 @@ STAGES = (
 
 def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published task with stages."""
-    metrics = [stage.metric for stage in STAGES]
+    metrics = list(map(attrgetter("metric"), STAGES))
     printed = cells[cells["metric"].isin(metrics) & cells["samples_per_task"].notna()]
     rows = []
     for _, task in printed.groupby(["source", "table", "row"], sort=False):

@@ -103,8 +103,7 @@ class SteadyPart:
 def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
     """Return the lines of DLPerf's steps first_step ≤ step < last_step."""
     kept = (steps >= first_step) & (steps < last_step)
-    spacing = median(np.abs(np.diff(steps))) if steps.size > 1 else 1
-    is_full = bool(steps.size and steps.max() + spacing >= last_step)
+    is_full = bool(steps.size and steps.max() + _usual_distance(steps) >= last_step)
     reason = f"steps {first_step} to {last_step - 1}"
     if not is_full:
         # A line without a step, as the last one of a whole run, has a negative one.
@@ -169,13 +168,20 @@ def _window(
     """Return the lines ``kept`` as a window; NaN without lines."""
     if not kept.any():
         return RateWindow(kept, np.nan, np.nan, reasons, is_full)
-    usual = median(np.diff(positions)) if positions.size > 1 else 1.0
+    usual = _usual_distance(positions)
     weights = np.full(positions.size, usual, dtype=np.float64)
     np.subtract(positions[1:], positions[:-1], out=weights[1:])
     np.minimum(weights, usual, out=weights)
     weights = elements(weights, kept)
     wall_rate = float(weights.sum() / (weights / elements(rates, kept)).sum())
     return RateWindow(kept, wall_rate, float(elements(rates, kept).mean()), reasons, is_full)
+
+
+def _usual_distance(steps: Integers) -> float:
+    """Return the steps between two lines."""
+    if steps.size < 2:
+        return 1.0
+    return median(np.abs(np.diff(steps)))
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:
@@ -189,7 +195,7 @@ def _startup(seconds: Floats, ordinary: Mask) -> int:
     del late
     has_started = seconds - level <= limit
     windows = np.lib.stride_tricks.sliding_window_view(has_started, SETTLED).all(axis=1)
-    startup = int(np.argmax(windows)) if windows.any() else 0
+    startup = int(np.argmax(windows))
     if not 0 < startup <= max(1, LONG_STARTUP * seconds.size):
         return 0
     next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
@@ -251,7 +257,7 @@ def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
     level = median(seconds[rest])
     chance = ALLOWED_ERRORS * median_error(median_deviation(seconds[rest]), int(after.sum()))
     is_different = abs(median(seconds[after]) - level) > max(chance, NOTICED * level)
-    return after if is_different else np.zeros_like(after)
+    return after & is_different
 
 
 def _reasons(

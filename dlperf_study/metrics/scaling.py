@@ -10,9 +10,8 @@ import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rounded
-from dlperf_study.metrics import comparison
+from dlperf_study.metrics import comparison, parameters
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING
-from dlperf_study.metrics.parameters import list_settings, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -57,15 +56,14 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
-    parameters = (*FIELD_NAMES, *list_settings(configurations))
     factors = []
-    for name in parameters:
+    for name in (*FIELD_NAMES, *parameters.list_settings(configurations)):
         if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT):
             factors.append(name)
     factors[factors.index("batch_per_device")] = constant_batch
     # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
     several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
-    compared = ["world_size", *(varying(configurations, factors) if several else ())]
+    compared = ["world_size", *(parameters.varying(configurations, factors) if several else ())]
     for name in several:
         if configurations.duplicated(compared).any():
             factors.append(name)
@@ -76,7 +74,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
 def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
     """Return the number of each configuration's curve, by index."""
     # To group by the many that have one level would take most of the time.
-    separating = varying(configurations, factors)
+    separating = parameters.varying(configurations, factors)
     if not separating:
         return pd.Series(0, configurations.index)
     return configurations.groupby(separating, sort=False, dropna=False).ngroup()
@@ -92,7 +90,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     for name in series_factors(configurations, scaling):
         if name not in _ALONG_CURVE:
             factors.append(name)
-    factors = varying(configurations, factors)
+    factors = parameters.varying(configurations, factors)
     rows = configurations.set_index("identity")
     baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
     differences: dict[str, list[str]] = {str(identity): [] for identity in baselines.index}
@@ -221,7 +219,5 @@ METRICS = (
     comparison.ratio_metric(
         "efficiency", "Efficiency", "speedup × baseline devices / devices", "baseline", pages=RATIO_PAGES
     ),
-    comparison.verdict_metric("baseline_verdict", "Against baseline", "baseline"),
-    comparison.equal_within_metric("speedup", "Speedup", "baseline"),
-    comparison.rounds_missing_metric("speedup", "Speedup"),
+    *comparison.outcome_metrics("baseline", "speedup", "Speedup", "baseline_verdict"),
 )

@@ -10,12 +10,12 @@ comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confid
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cache
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.no_interval import NoInterval
 
 CONFIDENCE = 0.95
 #: Fewer runs have no interval.
@@ -34,6 +34,18 @@ Values = Sequence[float] | Floats
 
 #: A value and the bounds of its interval; both bounds are missing where it has none.
 Bounded = tuple[float, float | None, float | None]
+
+
+class NoInterval(Enum):
+    """Why an estimate has no confidence interval.
+
+    FEW_VALUES: fewer than an interval needs. EQUAL_VALUES: they, or their differences within rounds, are equal.
+    FEW_ROUNDS: two samples have runs in too few common rounds.
+    """
+
+    FEW_VALUES = auto()
+    EQUAL_VALUES = auto()
+    FEW_ROUNDS = auto()
 
 
 @dataclass(frozen=True)
@@ -119,7 +131,7 @@ class Estimate:
         if self.error is None or self.mean <= 0:
             return self.interval(confidence)
         logarithm = replace(self, mean=math.log(self.mean), error=self.error / self.mean).interval(confidence)
-        return logarithm.exponential if logarithm else None
+        return logarithm and logarithm.exponential
 
     def share_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
         """Return the interval of a mean of shares, at most 1."""
@@ -131,7 +143,7 @@ class Estimate:
     def factor_interval(self) -> Interval | None:
         """Return the interval of the rate or ratio, or None."""
         interval = self.interval()
-        return interval.exponential if interval else None
+        return interval and interval.exponential
 
     @property
     def bounded_factor(self) -> Bounded:
@@ -256,10 +268,7 @@ def significant(estimates: Sequence[Estimate], nulls: Sequence[float] | None = N
 
     None with fewer rounds than ``rounds_needed``. The family-wise error is at most 5 %.
     """
-    of_nulls = [0.0] * len(estimates) if nulls is None else nulls
-    p_values = []
-    for estimate, null in zip(estimates, of_nulls, strict=True):
-        p_values.append(estimate.p_value(null))
+    p_values = list(map(Estimate.p_value, estimates, nulls or [0.0] * len(estimates)))
     rejected = distinguishable(p_values)
     fewest = rounds_needed(max(1, sum(p_value is not None for p_value in p_values)))
     return [is_rejected and each.rounds >= fewest for is_rejected, each in zip(rejected, estimates, strict=True)]

@@ -22,7 +22,6 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, median, running_median
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Metric, Source
 from dlperf_study.metrics.statistics import DEVIATIONS
 
 #: By how much the parts of a window may differ where no precision is claimed.
@@ -81,16 +80,28 @@ class Steadiness:
 
 def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
     """Return whether the steps of a window are steady."""
-    if step_seconds.size < MINIMUM_STEPS:
-        return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
-    return _tested(_replace_single_slow_steps(step_seconds), tolerance)
+    if step_seconds.size >= MINIMUM_STEPS:
+        step_seconds = _replace_single_slow_steps(step_seconds)
+    return steadiness_of_usual(step_seconds, tolerance)
 
 
-def steadiness_of_usual(step_seconds: Floats) -> Steadiness:
+def steadiness_of_usual(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
     """Return ``steadiness`` for steps without slow ones."""
     if step_seconds.size < MINIMUM_STEPS:
         return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
-    return _tested(step_seconds, TOLERANCE)
+    size, values = step_seconds.size // MOST_PIECES, step_seconds
+    if size > 1:
+        values = step_seconds[step_seconds.size % size :].reshape(-1, size).mean(axis=1)
+    deviation, correlation = noise(values)
+    mean = values.mean()
+    differences, errors = _differences(values / mean)
+    errors *= deviation / mean * mean_error_factor(correlation)
+    largest = float(differences.max())
+    if (differences + EQUIVALENT * errors <= tolerance).all():
+        return Steadiness(Answer.STEADY, largest, 0)
+    if (differences - DIFFERENT * errors > tolerance).any():
+        return Steadiness(Answer.NOT_STEADY, largest, None)
+    return Steadiness(Answer.INCONCLUSIVE, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
 
 
 def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None:
@@ -118,20 +129,6 @@ def noise(values: Floats) -> tuple[float, float]:
 def mean_error_factor(correlation: float) -> float:
     """Return the factor of correlation on the error of a mean."""
     return math.sqrt((1 + correlation) / (1 - correlation))
-
-
-def _tested(step_seconds: Floats, tolerance: float) -> Steadiness:
-    values = _means_of_pieces(step_seconds)
-    deviation, correlation = noise(values)
-    mean = values.mean()
-    differences, errors = _differences(values / mean)
-    errors *= deviation / mean * mean_error_factor(correlation)
-    largest = float(differences.max())
-    if (differences + EQUIVALENT * errors <= tolerance).all():
-        return Steadiness(Answer.STEADY, largest, 0)
-    if (differences - DIFFERENT * errors > tolerance).any():
-        return Steadiness(Answer.NOT_STEADY, largest, None)
-    return Steadiness(Answer.INCONCLUSIVE, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
 
 
 def _differences(values: Floats) -> tuple[Floats, Floats]:
@@ -165,15 +162,6 @@ def _replace_single_slow_steps(step_seconds: Floats) -> Floats:
     usual = step_seconds.copy()
     usual[slow] = level[slow]
     return usual
-
-
-def _means_of_pieces(values: Floats) -> Floats:
-    """Return the means of MOST_PIECES pieces, or a short series itself."""
-    size = values.size // MOST_PIECES
-    if size < 2:
-        return values
-    pieces: Floats = values[values.size % size :].reshape(-1, size).mean(axis=1)
-    return pieces
 
 
 def _variance(differences: Floats) -> float:
@@ -213,35 +201,32 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
 
 
 def _answer(window: WindowSteadiness) -> str | None:
-    answer = window.steadiness.answer
-    if answer is Answer.INCONCLUSIVE:
+    if window.steadiness.answer is Answer.INCONCLUSIVE:
         return None
-    return str(answer)
+    return str(window.steadiness.answer)
 
 
 METRICS = (
-    Metric(
+    metric.text(
         "steadiness",
         "Steadiness",
         "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to"
         " differ by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to "
         "differ by more; missing if the window decides neither",
         metric.R,
-        dtype=Dtype.STRING,
         value=_answer,
-        source=Source.STEADINESS,
+        source=metric.Source.STEADINESS,
         missing_of_run="its steps are too few, or vary too much, to tell",
         pages=metric.RATE_PAGES,
         diagnose=unsteady,
     ),
-    Metric(
+    metric.whole_number(
         "settled_at_step",
         "Settled at step",
         "first measured step from which the window is steady; missing if that can't be shown of any half of it;"
         " of ingested logs, steps count from the start",
         metric.R,
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda window: window.settled_at_step,
-        source=Source.STEADINESS,
+        source=metric.Source.STEADINESS,
     ),
 )

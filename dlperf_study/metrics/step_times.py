@@ -7,10 +7,8 @@ import numpy as np
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
 from dlperf_study.records.lines import TRAINING, WARMUP
-from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import PUSH_PULL
 
@@ -78,20 +76,16 @@ def final_loss(run: Run) -> float | None:
     return float(np.mean(losses)) if losses else None
 
 
-def _ended_warmup(run: Run) -> Window | None:
-    """Return the slowest rank's warm-up; None without a recorded end."""
-    warmup = run.slowest(WARMUP)
-    return warmup if warmup and warmup.ended_by else None
-
-
 def _steps_warmed_up(run: Run) -> int | None:
-    warmup = _ended_warmup(run)
-    return warmup.steps if warmup else None
+    warmup = run.slowest(WARMUP)
+    if warmup is None or not warmup.ended_by:
+        return None
+    return warmup.steps
 
 
 def _warmup_end(run: Run) -> str | None:
-    warmup = _ended_warmup(run)
-    return str(warmup.ended_by) if warmup else None
+    warmup = run.slowest(WARMUP)
+    return (warmup and warmup.ended_by) or None
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:
@@ -106,21 +100,20 @@ def late_updates(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("drain_seconds", f"{message}, {share}: a longer window makes that negligible")
 
 
-def _percentile(percentile: int, missing: tuple[str, ...]) -> Metric:
+def _percentile(percentile: int, missing: tuple[str, ...]) -> metric.Metric:
     """Return the metric of a percentile of the job's step times."""
     fewest = 100 // (100 - percentile)
     definition = (
         f"{percentile}th percentile of the steps of the window, each that of its slowest rank, with an "
         f"asynchronous server those of all ranks; missing below {fewest} steps"
     )
-    return Metric(
+    return metric.Metric(
         f"step_p{percentile}_seconds",
         f"Step, p{percentile}",
         definition,
-        metric.RC,
         unit="s",
         value=lambda run: step_percentile(run, percentile),
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         # Fast runs have more steps: a percentile of these alone may be below a smaller one of all.
         only_if_all="step_seconds",
         missing=missing,
@@ -131,18 +124,17 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> Metric:
 _TOO_FEW = ("not all of its windows have steps enough",)
 
 METRICS = (
-    Metric(
+    metric.Metric(
         "step_seconds",
         "Step",
         "slowest rank's window / measured steps",
-        metric.RC,
         unit="s",
         value=step_seconds,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=(metric.only_in_tokens,),
         pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "step_variation",
         "Step variation",
         "coefficient of variation of the slowest rank's steps: standard deviation / mean",
@@ -152,7 +144,7 @@ METRICS = (
     _percentile(50, ()),
     _percentile(95, _TOO_FEW),
     _percentile(99, _TOO_FEW),
-    Metric(
+    metric.Metric(
         "drain_seconds",
         "Late updates",
         "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
@@ -163,34 +155,31 @@ METRICS = (
         pages=metric.RATE_PAGES,
         diagnose=late_updates,
     ),
-    Metric(
+    metric.whole_number(
         "steps_warmed_up",
         "Warm-up",
         "steps of the warm-up, the same number on every rank",
         metric.R,
         unit="steps",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=_steps_warmed_up,
     ),
-    Metric(
+    metric.text(
         "warmup_end",
         "Warm-up ended",
         "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
         "the warm-up steps were requested",
         metric.R,
-        dtype=Dtype.STRING,
         value=_warmup_end,
     ),
-    Metric(
+    metric.whole_number(
         "steps_measured",
         "Measured",
         "steps of the training window, as many on every rank",
         metric.R,
         unit="steps",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).steps,
     ),
-    Metric(
+    metric.Metric(
         "warmup_slowdown",
         "First step",
         "first warm-up step / median measured step, slowest rank",
@@ -198,27 +187,34 @@ METRICS = (
         unit="×",
         value=warmup_slowdown,
     ),
-    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", metric.R, value=final_loss),
-    Metric(
-        "rank", "Rank", "which training process; −1: the whole job, of ingested logs", metric.S, dtype=Dtype.INTEGER
+    metric.Metric(
+        "final_loss", "Final loss", "loss of the last measured step, mean over ranks", metric.R, value=final_loss
     ),
-    Metric(
+    metric.Metric(
+        "rank",
+        "Rank",
+        "which training process; −1: the whole job, of ingested logs",
+        metric.S,
+        dtype=metric.Dtype.INTEGER,
+    ),
+    metric.text(
         "window",
         "Window",
         "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
         "logs, training counts, warmup comes before it, and left_out is within",
         metric.S,
-        dtype=Dtype.STRING,
     ),
-    Metric(
+    metric.Metric(
         "step",
         "Step",
         "number of the step in its window, from 0; of ingested logs, since the start",
         metric.S,
-        dtype=Dtype.INTEGER,
+        dtype=metric.Dtype.INTEGER,
     ),
-    Metric(
+    metric.Metric(
         "seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", metric.S, unit="s"
     ),
-    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", metric.S),
+    metric.Metric(
+        "loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", metric.S
+    ),
 )

@@ -1,12 +1,12 @@
 """Throughput of a run, by its slowest rank."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Metric, Summary
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -54,8 +54,7 @@ def throughput(run: Run) -> float | None:
 
 def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | None:
     """Return the sum of what ranks record per step, or None."""
-    counts_of_ranks = [counts(window) for window in run.windows(TRAINING)]
-    recorded = [float(count.sum()) for count in counts_of_ranks if count is not None]
+    recorded = [float(count.sum()) for count in map(counts, run.windows(TRAINING)) if count is not None]
     return sum(recorded) if recorded else None
 
 
@@ -100,65 +99,52 @@ def mean_of_rates(run: Run) -> float | None:
     return None
 
 
+_rate = partial(metric.Metric, unit="samples/s", summary=metric.Summary.GEOMETRIC, missing=(metric.only_in_tokens,))
 METRICS = (
-    Metric(
+    _rate(
         "throughput",
         "Throughput",
         "global batch × measured steps / makespan: the slowest rank's window with its late updates, whole job; of "
         "ingested logs, samples / seconds of the steady part of what the program printed",
-        metric.RC,
-        unit="samples/s",
         value=throughput,
-        summary=Summary.GEOMETRIC,
-        missing=(metric.only_in_tokens,),
         pages=(*metric.RATIO_PAGES, COMPARISON),
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
-    Metric(
+    _rate(
         "token_throughput",
         "Token throughput",
         "tokens of a step × measured steps / makespan, whole job: global batch × sequence length, or what the study of "
         "a program gives; of ingested logs, tokens / seconds of the steady part of what the program printed; speedups "
         "of a study in which nothing else is known, or that counts tokens, are of this",
-        metric.RC,
         unit="tokens/s",
         value=token_throughput,
-        summary=Summary.GEOMETRIC,
+        missing=(),
         pages=metric.RATIO_PAGES,
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
-    Metric(
+    _rate(
         "device_token_throughput",
         "Token throughput per device",
         "token throughput / devices, those that share samples too: tokens/s/GPU of published tables",
-        metric.RC,
         unit="tokens/s",
         value=device_token_throughput,
-        summary=Summary.GEOMETRIC,
         missing=("its samples have no tokens, or how many is not known",),
     ),
-    Metric(
+    _rate(
         "sum_of_rank_rates",
         "Sum of trainers",
         "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
-        metric.RC,
-        unit="samples/s",
         value=sum_of_rank_rates,
-        summary=Summary.GEOMETRIC,
         missing=("only trainers that push to a server and wait for no other rank have rates of their own",),
     ),
-    Metric(
+    _rate(
         "mean_of_rates",
         "Mean of rates",
         "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
         "count; for comparison with published numbers only",
-        metric.RC,
-        unit="samples/s",
         value=mean_of_rates,
-        summary=Summary.GEOMETRIC,
-        missing=(metric.only_in_tokens,),
         pages=(metric.SCALING,),
     ),
 )

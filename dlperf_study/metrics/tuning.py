@@ -5,7 +5,6 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.metrics import metric
-from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.metrics.throughput import slowest_training
 from dlperf_study.records.run import Run
 from dlperf_study.study.configuration import PARAMETERS
@@ -36,68 +35,62 @@ def skipped_steps(run: Run) -> Iterator[Diagnostic]:
 
 
 METRICS = (
-    Metric(
+    metric.Metric(
         "compile_seconds",
         "Compilation",
         "first training step of a compiled network, before all windows: tracing, compiling or reading what "
         "earlier runs of the configuration compiled, and the step itself; longest of the ranks; missing without"
         " a compiler",
-        metric.RC,
         unit="s",
         value=compile_seconds,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=("it was not compiled, or a rank did not record how long that took",),
     ),
-    Metric(
+    metric.text(
         "computed_in",
         "Computed in",
         "number format of the first convolution or matrix product of a training step before all windows, as "
         "observed; float32 that reads 10 bits of the mantissa is tf32",
         metric.R,
-        dtype=Dtype.STRING,
         value=lambda run: run.ranks[0].facts.get("computed_in"),
     ),
-    Metric(
+    metric.Metric(
         "loss_scale",
         "Loss scale",
         "factor of the loss when training ended; missing without loss scaling",
         metric.R,
         value=lambda run: run.ranks[0].end.get("loss_scale"),
     ),
-    Metric(
+    metric.whole_number(
         "skipped_steps",
         "Skipped steps",
         "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
         metric.R,
         unit="steps",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).skipped_steps,
         pages=metric.RATE_PAGES,
         diagnose=skipped_steps,
     ),
-    Metric(
+    metric.text(
         "observed_memory_format",
         "Observed memory format",
         "nchw or nhwc: memory format of the output of the first convolution of a training step before all "
         "windows; missing if its sizes leave it open; what a compiler orders anew is not seen",
         metric.R,
-        dtype=Dtype.STRING,
         value=_observed("memory_format"),
     ),
-    Metric(
+    metric.text(
         "observed_cudnn_autotune",
         "Observed cuDNN autotuning",
         "enabled or disabled, as the library says after this step; missing on CPUs",
         metric.R,
-        dtype=Dtype.STRING,
         value=_observed("cudnn_autotune"),
     ),
-    Metric(
+    metric.text(
         "observed_fused_optimizer",
         "Observed parameter update",
         "fused, foreach or for_loop, as the optimizer says after this step; missing if it can't be asked",
         metric.R,
-        dtype=Dtype.STRING,
         value=_observed("fused_optimizer"),
     ),
 )

@@ -1,12 +1,10 @@
 """Network of a run and utilisation of its devices' peak."""
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics import metric
-from dlperf_study.metrics.communication import nothing_to_exchange
-from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
+from dlperf_study.metrics import communication, metric
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.run import Run
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
@@ -28,15 +26,9 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
     facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
     if from_file := peak_of_file(facts["device_peak_flops"], number_format):
         return from_file, FROM_CLUSTER_FILE
-    peak = None
-    if number_format:
-        peak = known_peak(facts["device_name"], number_format)
-    if peak is None:
+    if not number_format or not (peak := known_peak(facts["device_name"], number_format)):
         return None, None
-    units = 1
-    if peak.per_thread:
-        units = run.configuration.threads_per_device
-    return peak.flops * units, peak.source
+    return peak.flops * (run.configuration.threads_per_device if peak.per_thread else 1), peak.source
 
 
 def model_flops_utilisation(run: Run) -> float | None:
@@ -59,8 +51,8 @@ def _share_of_peak(run: Run, flops: float | None) -> float | None:
 
 def flops_per_sample(run: Run) -> float | None:
     """Return the FLOPs of a sample, forward and backward, or None."""
-    program = run.facts.get("program")
-    return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
+    program = cast(dict[str, Any], run.facts.get("program") or {})
+    return run.ranks[0].facts.get("flops_per_sample") or program.get("flops_per_sample")
 
 
 def hardware_flops_per_sample(run: Run) -> float | None:
@@ -74,20 +66,6 @@ def exchanged_gradients(run: Run) -> int | None:
         return None
     gradient_bytes: int | None = run.ranks[0].facts.get("gradient_bytes")
     return gradient_bytes
-
-
-def _gradients_of_part(gap: Gap) -> str:
-    degrees = gap.runs["tensor_parallel"].fillna(1) * gap.runs["pipeline_parallel"].fillna(1)
-    if (degrees > 1).all():
-        return "the model is divided: what is exchanged is in the bytes of each kind of collectives"
-    return ""
-
-
-def _nothing_again(gap: Gap) -> str:
-    is_again = gap.runs["recompute"] == BLOCKS_AGAIN
-    if is_again.any():
-        return ""
-    return "it computes no activations again, so that HFU is MFU"
 
 
 def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None:
@@ -114,62 +92,65 @@ def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
 
 
 def _above_peak(run: Run, name: str, share: float | None) -> Iterator[Diagnostic]:
-    severity = None if share is None else severity_above_peak(share, run.configuration.samples == IMAGES)
-    if severity is not None:
+    is_convolutional = run.configuration.samples == IMAGES
+    if share is not None and (severity := severity_above_peak(share, is_convolutional)):
         peak, source = device_peak(run)
         is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
         explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
         yield Diagnostic(name, f"{share:.2f} is above 1: {explanation}", severity)
 
 
+_divided_gradients = metric.reason_if(
+    lambda gap: (gap.runs["tensor_parallel"].fillna(1) * gap.runs["pipeline_parallel"].fillna(1) > 1).all(),
+    "the model is divided: what is exchanged is in the bytes of each kind of collectives",
+)
+_nothing_again = metric.reason_if(
+    lambda gap: not (gap.runs["recompute"] == BLOCKS_AGAIN).any(),
+    "it computes no activations again, so that HFU is MFU",
+)
 _NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"
 
 METRICS = (
-    Metric(
+    metric.whole_number(
         "parameters",
         "Parameters",
         "trainable parameters on rank 0; with a sharded classifier, its shard",
         metric.RCP,
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: run.ranks[0].facts.get("parameters"),
-        summary=Summary.FACT,
+        summary=metric.Summary.FACT,
         same_within="identity",
     ),
-    Metric(
+    metric.whole_number(
         "gradient_bytes",
         "Gradient",
         "bytes of gradients rank 0 exchanges in a step",
-        metric.RC,
         unit="bytes",
-        dtype=Dtype.OPTIONAL_INTEGER,
         value=exchanged_gradients,
-        summary=Summary.FACT,
-        missing=(nothing_to_exchange, _gradients_of_part),
+        summary=metric.Summary.FACT,
+        missing=(communication.nothing_to_exchange, _divided_gradients),
         pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "flops_per_sample",
         "FLOPs per sample",
         "forward and backward of one sample",
-        metric.RC,
         unit="FLOP",
         value=flops_per_sample,
-        summary=Summary.FACT,
+        summary=metric.Summary.FACT,
         decimals=9,
     ),
-    Metric(
+    metric.Metric(
         "hardware_flops_per_sample",
         "Hardware FLOPs per sample",
         "FLOPs per sample, and those of activations that are computed again: one more forward pass of the blocks, "
         "without their last matrix where the backward pass does not need what it gives",
-        metric.RC,
         unit="FLOP",
         value=hardware_flops_per_sample,
-        summary=Summary.FACT,
+        summary=metric.Summary.FACT,
         decimals=9,
         missing=(_nothing_again,),
     ),
-    Metric(
+    metric.Metric(
         "device_peak_flops",
         "Device peak",
         "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
@@ -178,34 +159,31 @@ METRICS = (
         unit="FLOP/s",
         value=lambda run: device_peak(run)[0],
     ),
-    Metric(
+    metric.text(
         "device_peak_source",
         "Peak from",
         "the cluster file, or the data sheet of the device",
         metric.R,
-        dtype=Dtype.STRING,
         value=lambda run: device_peak(run)[1],
     ),
-    Metric(
+    metric.Metric(
         "mfu",
         "MFU",
         "throughput × FLOPs per sample / (devices × device peak); missing if unknown",
-        metric.RC,
         value=model_flops_utilisation,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         limits=(0.0, 1.0),
         missing=(metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
         pages=(metric.SCALING, metric.AUDIT),
         diagnose=impossible_utilisation,
     ),
-    Metric(
+    metric.Metric(
         "hfu",
         "HFU",
         "throughput × hardware FLOPs per sample / (devices × device peak): what the devices do, with the activations "
         "that they compute again, and not what the training needs, which is MFU; missing if unknown",
-        metric.RC,
         value=hardware_flops_utilisation,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         limits=(0.0, 1.0),
         missing=(_nothing_again, metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
         pages=(metric.SCALING, metric.AUDIT),

@@ -5,6 +5,7 @@ ranks, the excess of the slowest rank, jitter, other exposed communication, the 
 can't be separated, they are one cause, without the pipeline bubble and the input wait.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -127,7 +128,7 @@ def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[s
     """Return a step, its measured parts, and the rest."""
     parts = pd.DataFrame({STEP: step, **measured}).astype(float).dropna()
     together = parts[STEP] - parts[list(measured)].sum(axis="columns")
-    return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
+    return {STEP: parts[STEP], TOGETHER: together, **dict(parts[list(measured)].items())}
 
 
 def contradicts(seconds: float, by_throughput: Bounded) -> bool:
@@ -161,11 +162,11 @@ def exposed_of_kinds(exposed: Interval | None, alone: Mapping[str, Interval]) ->
     Without ``exposed`` from nothing to all of it. Empty if the step waits longer than all of them take.
     """
     bounds = {}
+    exposed = exposed or Interval(0.0, math.inf)
     most_of_all = sum(interval.high for interval in alone.values())
     for name, seconds in alone.items():
-        most_of_rest = most_of_all - seconds.high
-        least = max(0.0, exposed.low - most_of_rest) if exposed else 0.0
-        most = max(0.0, min(exposed.high, seconds.high)) if exposed else seconds.high
+        least = max(0.0, exposed.low - (most_of_all - seconds.high))
+        most = max(0.0, min(exposed.high, seconds.high))
         if most < least:
             return {}
         bounds[name] = Interval(least, most)

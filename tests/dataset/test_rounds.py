@@ -33,7 +33,7 @@ def begin(paths: StudyPaths, plan: Plan) -> Begin:
 
 
 def rounds(dataset: Dataset, identity: str) -> list[int | None]:
-    numbers = dataset.runs_of(identity)["round"].astype(object)
+    numbers = dataset.select_runs(identity)["round"].astype(object)
     return numbers.where(numbers.notna(), None).tolist()
 
 

@@ -58,7 +58,7 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
     assert "in 2 runs." in planned
 
     dataset = collect(place.study)
-    diagnostics = dataset.diagnostics_of(place.configuration(LARGE).folder.name)
+    diagnostics = dataset.select_diagnostics(place.configuration(LARGE).folder.name)
     in_memory = diagnostics[diagnostics["message"].str.contains("does not fit in memory")]
     assert in_memory["severity"].tolist() == ["note"]
     assert "error" not in set(dataset.diagnostics["severity"]) - set(in_memory["severity"])

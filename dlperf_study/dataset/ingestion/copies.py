@@ -5,8 +5,8 @@ which, and neither counts. Logs with the same bytes are known before anything is
 """
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
@@ -30,30 +30,27 @@ def copies_of_other_configurations(study: StudyMetadata, files: Mapping[str, Log
     return copies
 
 
-def _identical_files(files: Iterable[LogFile]) -> Iterator[list[str]]:
-    """Yield the paths of files with the same bytes."""
-    by_size: dict[int, list[LogFile]] = defaultdict(list)
+def _identical_files(files: Sequence[LogFile]) -> list[list[str]]:
+    """Return the paths of files with the same bytes."""
+    sizes = Counter(file.bytes for file in files)
+    paths: dict[tuple[int, bytes], list[str]] = defaultdict(list)
     for file in files:
-        by_size[file.bytes].append(file)
-    for of_size in by_size.values():
-        by_digest: dict[bytes, list[str]] = defaultdict(list)
-        for file in of_size if len(of_size) > 1 else ():
-            if digest := _digest(file):
-                by_digest[digest].append(file.relative_path)
-        yield from by_digest.values()
+        if sizes[file.bytes] > 1 and (digest := _digest(file)):
+            paths[file.bytes, digest].append(file.relative_path)
+    return list(paths.values())
 
 
 def _digest(file: LogFile) -> bytes:
     """Return a file's digest; empty if it is empty or unreadable."""
-    digest, is_empty = hashlib.sha256(), True
+    digest = hashlib.sha256()
+    empty = digest.digest()
     try:
         with file.source.open() as opened:
             while block := opened.read(_BLOCK_BYTES):
                 digest.update(block)
-                is_empty = False
     except (OSError, EOFError, LogError):
         return b""
-    if is_empty:
+    if digest.digest() == empty:
         return b""
     return digest.digest()
 

@@ -14,9 +14,8 @@ from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, named
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.logs.metadata import LogMetadata
+from dlperf_study.metrics import rate_series, steady_state
 from dlperf_study.metrics.columns import Source, compute_values
-from dlperf_study.metrics.rate_series import LONG_STARTUP, RateWindow
-from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
 from dlperf_study.metrics.step_times import step_variation
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Entry
@@ -78,7 +77,9 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
     columns["token_throughput"] = window.wall_rate * rates.tokens
     columns["device_token_throughput"] = columns["token_throughput"] / metadata.job_size.devices
     columns["step_variation"] = step_variation(1 / rates.rate[window.kept])
-    columns |= compute_values(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size))
+    columns |= compute_values(
+        Source.STEADINESS, steady_state.WindowSteadiness(steadiness, settled_at_step, rates.rate.size)
+    )
     if losses.size:
         columns["final_loss"] = float(losses[-1])
     return columns
@@ -87,10 +88,8 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
 def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
     """Return the columns of a run whose samples are counted."""
     window = rates.steady.window
-    columns: dict[str, Any] = dict.fromkeys(
-        ("step_seconds", "broken_down_step_seconds"), global_batch / window.wall_rate
-    )
-    columns |= {"throughput": window.wall_rate, "mean_of_rates": window.mean_of_rates}
+    columns: dict[str, Any] = {"throughput": window.wall_rate, "mean_of_rates": window.mean_of_rates}
+    columns["step_seconds"] = columns["broken_down_step_seconds"] = global_batch / window.wall_rate
     if rates.wall and rates.wall.obstacle:
         columns["wall_obstacle"] = rates.wall.obstacle
     elif rates.wall:
@@ -134,11 +133,11 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
 def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
     """Yield doubts about rates; ``subjects`` have a diagnostic already."""
     reasons = "; ".join(rates.steady.window.reasons)
-    if rates.steady.steadiness.answer is Answer.NOT_STEADY:
+    if rates.steady.steadiness.answer is steady_state.Answer.NOT_STEADY:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")
-    elif rates.steady.steadiness.answer is Answer.INCONCLUSIVE:
+    elif rates.steady.steadiness.answer is steady_state.Answer.INCONCLUSIVE:
         yield Diagnostic("steadiness", f"inconclusive whether there is a steady state: {reasons}")
-    if rates.steady.startup > max(1, LONG_STARTUP * rates.rate.size):
+    if rates.steady.startup > max(1, rate_series.LONG_STARTUP * rates.rate.size):
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
     with_all, without = rates.steady.rate_of_all, rates.steady.window.wall_rate
@@ -151,16 +150,14 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
     if rates.counts_tokens:
         remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
         yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)
-        return
-    if rates.fixed:
+    elif rates.fixed:
         yield from _fixed_window_diagnostics(rates.fixed)
 
 
-def _fixed_window_diagnostics(window: RateWindow) -> Iterator[Diagnostic]:
+def _fixed_window_diagnostics(window: rate_series.RateWindow) -> Iterator[Diagnostic]:
     lines = int(window.kept.sum())
     if not lines or not window.is_full:
-        message = f"DLPerf's window is not full: {window.reasons[0]}"
-        yield Diagnostic("fixed_window_mean_of_rates", message)
+        yield Diagnostic("fixed_window_mean_of_rates", f"DLPerf's window is not full: {window.reasons[0]}")
     elif lines < _FEWEST_LINES:
         message = f"DLPerf's window has only {counted(lines, 'line')} of this log"
         yield Diagnostic("fixed_window_mean_of_rates", message)

@@ -1,7 +1,7 @@
 """Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -9,16 +9,14 @@ from typing import Any, Literal, cast
 from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import closest, counted, first_of, path_text, unknown_name
-from dlperf_study.dataset import serious_diagnostics, study_diagnostics, tables
-from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
-from dlperf_study.dataset.dataset import diagnostics_table
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.dataset import dataset_from_runs
 from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
 from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun, RunToRead, check_runs, read_runs
 from dlperf_study.logs.log_files import LogFile
 from dlperf_study.logs.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
 from dlperf_study.study.configuration import shared_batch
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scalar
@@ -28,15 +26,6 @@ from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 #: What printed rates can answer; they do not say what part of a step is communication.
 QUESTIONS = ("scaling", "audit", "quality", "prediction")
 _NO_LOG = "none of the ingested logs is of it"
-
-
-@dataclass(frozen=True)
-class _IngestedTables:
-    """The tables of the runs read so far; steps are written."""
-
-    steps: tables.GrowingTable
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def ingest(
@@ -61,18 +50,20 @@ def ingest(
     plan = ingested_plan(study, folder)
     paths.plan_file.unlink(missing_ok=True)
     copies = copies_of_other_configurations(study, {file.relative_path: file for file in files})
-    ingested = _read_all(copies, plan, tasks, paths, report_bytes)
+    rows, diagnostics = _read_all(copies, plan, tasks, paths, report_bytes)
     unused = study.unused_files(files)
     if unused:
         remedy = "a configuration.json in the folder of a log says which configuration it is of"
         message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
-        ingested.diagnostics.append(Diagnostic("logs", message))
-    ingested.diagnostics.extend(_misspelt_precisions(study))
+        diagnostics.append(Diagnostic("logs", message))
+    diagnostics += _misspelt_precisions(study)
     # It may not be the batch of a device × devices.
     global_batches = {}
     for metadata in study.configurations:
         global_batches[metadata.configuration(study.name).identity] = {"global_batch": metadata.global_batch}
-    _write(plan, ingested, global_batches, paths)
+    runs = tables.frame_of_rows(TableName.RUNS, rows)
+    dataset_from_runs(plan, paths.dataset, runs, global_batches, diagnostics).write()
+    plan.write(paths.plan_file)
     return plan
 
 
@@ -163,62 +154,29 @@ def _read_all(
     tasks: Sequence[RunToRead],
     paths: StudyPaths,
     report_bytes: Callable[[int], object],
-) -> _IngestedTables:
-    """Read all configurations and write their steps, without ``copies``.
+) -> tuple[list[dict[str, Any]], list[Diagnostic]]:
+    """Return the rows of all runs and their diagnostics; write their steps.
 
-    A copy that was packed, or has other ends of lines, is known only when both logs are read, and the first one's
-    steps are written by then: everything is read again, without either.
+    Without ``copies``. A copy that was packed, or has other ends of lines, is known only when both logs are read, and
+    the first one's steps are written by then: everything is read again, without either.
     """
     duplicates = DuplicateLogs(copies)
+    rows: list[dict[str, Any]] = []
+    diagnostics: list[Diagnostic] = []
+    groups = groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata))
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        ingested = _IngestedTables(steps)
-        _read_configurations(plan, tasks, ingested, duplicates, report_bytes)
+        # The last entries are baselines without logs.
+        for entry, (_, group) in zip(plan.entries, groups, strict=False):
+            runs: list[PrintedRun] = []
+            for task, run in group:
+                runs.append(duplicates.checked(run, entry.configuration.identity))
+                report_bytes(task.bytes)
+            for run in check_runs(runs, task.metadata.extras.steps_planned):
+                rows.append(run_row(entry, task.metadata, run))
+                diagnostics.extend(run_diagnostics(entry, run))
+                if run.rates and not run.refusal:
+                    for piece in step_rows(entry, task.metadata, run):
+                        steps.add(piece)
     if duplicates.further_copies:
         return _read_all({**duplicates.further_copies, **copies}, plan, tasks, paths, lambda read: None)
-    return ingested
-
-
-def _read_configurations(
-    plan: Plan,
-    tasks: Sequence[RunToRead],
-    ingested: _IngestedTables,
-    duplicates: DuplicateLogs,
-    report_bytes: Callable[[int], object],
-) -> None:
-    """Read the configurations in turn; the runs of each are compared."""
-    entries = iter(plan.entries)
-    for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
-        runs: list[PrintedRun] = []
-        entry = next(entries)
-        for task, run in group:
-            runs.append(duplicates.checked(run, entry.configuration.identity))
-            report_bytes(task.bytes)
-        for run in check_runs(runs, task.metadata.extras.steps_planned):
-            ingested.runs.append(run_row(entry, task.metadata, run))
-            ingested.diagnostics.extend(run_diagnostics(entry, run))
-            if run.rates and not run.refusal:
-                for rows in step_rows(entry, task.metadata, run):
-                    ingested.steps.add(rows)
-
-
-def _write(
-    plan: Plan, ingested: _IngestedTables, declared_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
-) -> None:
-    """Write the tables except steps, and the plan last."""
-    runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
-    configurations, configuration_diagnostics = configurations_table(plan, runs, declared_columns)
-    rate, doubtful = rate_column(configurations, plan), list(doubtful_speedups(configurations, plan.scaling))
-    identities = {each.identity for each in doubtful}
-    diagnostics = [
-        *ingested.diagnostics,
-        *study_diagnostics.study_diagnostics(plan, runs),
-        *configuration_diagnostics,
-        *doubtful,
-        *curve_diagnostics(configurations, counted_throughputs(runs, plan), plan.scaling, rate, identities),
-    ]
-    table = diagnostics_table(diagnostics)
-    serious = serious_diagnostics.serious_diagnostics(configurations, runs, table)
-    tables.write(TableName.RUNS, runs, paths.dataset)
-    tables.write(TableName.CONFIGURATIONS, serious_diagnostics.with_problems(configurations, serious), paths.dataset)
-    tables.write(TableName.DIAGNOSTICS, table, paths.dataset)
-    plan.write(paths.plan_file)
+    return rows, diagnostics

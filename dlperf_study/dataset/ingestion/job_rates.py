@@ -18,9 +18,8 @@ from dlperf_study.logs.parsed_log import ParsedLog, cumulative_steps, index_step
 from dlperf_study.logs.printed import SAMPLE_SECONDS
 from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import merge_records
+from dlperf_study.metrics import rate_series, steady_state
 from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
-from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
-from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
 
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
 _EPOCH_LINES = "a running mean of each epoch: its last line counts, of"
@@ -32,7 +31,7 @@ _FEWEST_MEANS = 4
 #: The relative difference of that rate up to which a mean is a steady rate.
 _STEADY_MEAN = 0.02
 #: Whether a running mean is steady can't be told, however many lines there are.
-_ONE_LINE = Steadiness(Answer.INCONCLUSIVE, float("nan"), None)
+_ONE_LINE = steady_state.Steadiness(steady_state.Answer.INCONCLUSIVE, float("nan"), None)
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class Rates:
     step: Integers
     rate: Floats
     loss: Floats
-    steady: SteadyPart
+    steady: rate_series.SteadyPart
     wall: WallRate | None
-    fixed: RateWindow | None
+    fixed: rate_series.RateWindow | None
     fixed_steps: tuple[int, int] | None
     fixed_clock_rate: float
 
@@ -74,7 +73,8 @@ def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, g
     samples, unit = samples_per_unit(series.unit, extras, logs[0].source)
     rate = elements(series.rate, usable)
     rate = rate if samples == 1 else rate * samples
-    step = _steps_until_line(series, elements(series.step, usable))
+    step = elements(series.step, usable)
+    step = np.cumsum(step) if series.metric.restarts_each_epoch and (step >= 0).all() else cumulative_steps(step)
     devices = extras.devices_per_process or 1
     steady = _part_that_counts(series, usable, step, rate)
     fixed_steps = logs[0].format.dlperf_steps
@@ -100,27 +100,20 @@ def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, g
         loss=elements(_losses(logs, series), usable),
         steady=steady,
         wall=wall,
-        fixed=fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
+        fixed=rate_series.fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
         fixed_clock_rate=fixed_clock_rate,
     )
 
 
-def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:
+def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> rate_series.SteadyPart:
     """Return which lines count: steady ones, or one running mean."""
     if not series.metric.cumulative:
-        return steady_part(step, rate)
+        return rate_series.steady_part(step, rate)
     if series.metric.restarts_each_epoch:
         return _complete_epochs(rate, elements(series.step, usable))
     last = np.arange(rate.size) == rate.size - 1
     return _of_lines(rate, constant(1.0, rate.size), last, _LAST_LINE)
-
-
-def _steps_until_line(series: JobSeries, steps: Integers) -> Integers:
-    """Return the number of steps until each line."""
-    if series.metric.restarts_each_epoch and (steps >= 0).all():
-        return np.cumsum(steps)
-    return cumulative_steps(steps)
 
 
 def mean_since_start(series: JobSeries, rates: Rates) -> str:
@@ -189,7 +182,7 @@ def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[floa
     raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
 
 
-def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
+def _complete_epochs(rate: Floats, steps: Integers) -> rate_series.SteadyPart:
     """Return a window of all complete epochs but the first.
 
     Where there is none, it is of the last one that is not much shorter than the first.
@@ -205,14 +198,14 @@ def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
     return _of_lines(rate, steps.astype(np.float64), kept, f"{_EPOCH_LINES} {count} of these: {shown}")
 
 
-def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> SteadyPart:
+def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> rate_series.SteadyPart:
     """Return a window of lines; each is a mean over its weight."""
     rates, steps = elements(rate, kept), np.maximum(1.0, elements(weights, kept))
-    window = RateWindow(kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,))
+    window = rate_series.RateWindow(kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,))
     steadiness = _ONE_LINE
     if rates.size > 1:
-        steadiness = steadiness_of_usual(1 / rates)
-    return SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
+        steadiness = steady_state.steadiness_of_usual(1 / rates)
+    return rate_series.SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
@@ -225,14 +218,9 @@ def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
     if np.array_equal(steps.epoch, series.epoch) and np.array_equal(steps.step, series.step):
         return means
     steps_per_epoch = max(int(rows.step.max()), int(series.step.max())) + 2
-    loss_keys = _step_keys(steps.epoch, steps.step, steps_per_epoch)
-    rate_keys = _step_keys(series.epoch, series.step, steps_per_epoch)
+    # An ordered number for each pair of an epoch and a step.
+    loss_keys = (steps.epoch + 1) * steps_per_epoch + steps.step + 1
+    rate_keys = (series.epoch + 1) * steps_per_epoch + series.step + 1
     index = np.minimum(np.searchsorted(loss_keys, rate_keys), loss_keys.size - 1)
     losses: Floats = np.where(loss_keys[index] == rate_keys, means[index], np.nan)
     return losses
-
-
-def _step_keys(epoch: Integers, step: Integers, steps_per_epoch: int) -> Integers:
-    """Return an ordered number per (epoch, step) pair."""
-    keys: Integers = (epoch + 1) * steps_per_epoch + step + 1
-    return keys

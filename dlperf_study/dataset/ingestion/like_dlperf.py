@@ -108,7 +108,15 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
     large = runs.loc[runs["nodes"] > _MOST_NODES, "case"].unique()
     if large.size:
         yield f"the name of {', '.join(large)} makes its extractors crash: they read one digit of the nodes"
-    yield from _runs_not_counted(runs)
+    for (batch, model, case), group in runs.groupby(KEY, sort=False):
+        not_counted = group[~group["counted"]]
+        if len(not_counted):
+            repetitions = ", ".join(map(str, not_counted["repetition"]))
+            median = float(np.median(group[RATE].where(group["counted"], 0.0)))
+            scripts = (
+                f"one of its scripts takes what there is of them, the other 0, which makes the median {median:.2f}"
+            )
+            yield f"{model}, batch {batch}, {case}: not counted: repetition {repetitions}; {scripts}"
     yield from _means_of_rates(runs[runs["counted"]])
     sliced_formats = [format_.name for format_ in all_formats() if format_.dlperf_slices_lines]
     several_ranks = runs[runs["log_format"].isin(sliced_formats) & (runs["ranks_seen"] > 1)]
@@ -117,24 +125,10 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
         yield f"{cases}: several ranks print into one log, and its slice of lines takes the first, cold steps"
 
 
-def _runs_not_counted(runs: pd.DataFrame) -> Iterator[str]:
-    for (batch, model, case), group in runs.groupby(KEY, sort=False):
-        not_counted = group[~group["counted"]]
-        if len(not_counted):
-            repetitions = ", ".join(map(str, not_counted["repetition"]))
-            median = float(np.median(group[RATE].where(group["counted"], 0.0)))
-            yield (
-                f"{model}, batch {batch}, {case}: not counted: repetition {repetitions}; one of its scripts takes "
-                f"what there is of them, the other 0, which makes the median {median:.2f}"
-            )
-
-
 def _means_of_rates(runs: pd.DataFrame) -> Iterator[str]:
     difference = runs[RATE] / runs["throughput"] - 1
-    different = runs[difference.abs() > _NOTICED_DIFFERENCE]
-    if len(different):
-        largest = difference[difference.abs().idxmax()]
-        yield (
-            f"its mean of rates over fixed steps differs from the rate of the steady part by more than "
-            f"{_NOTICED_DIFFERENCE:.0%} in {counted(len(different), 'run')}, by up to {largest:+.1%}"
-        )
+    count = int((difference.abs() > _NOTICED_DIFFERENCE).sum())
+    if count:
+        extent = f"in {counted(count, 'run')}, by up to {difference[difference.abs().idxmax()]:+.1%}"
+        rule = "its mean of rates over fixed steps differs from the rate of the steady part"
+        yield f"{rule} by more than {_NOTICED_DIFFERENCE:.0%} {extent}"

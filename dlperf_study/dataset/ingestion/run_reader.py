@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -82,10 +83,10 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         try:
             logs.append(read_log(source, task.metadata.extras.format, task.run.part))
         except LogError as error:
-            reason = ""
-            if not is_tracker_file(source.name):
-                reason = no_text_reason(source)
-            unreadable.append(f"{source}: {reason}" if reason else str(error))
+            message = str(error)
+            if not is_tracker_file(source.name) and (reason := no_text_reason(source)):
+                message = f"{source}: {reason}"
+            unreadable.append(message)
     if not logs:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
     refusals, diagnostics = _check_logs(task, logs, unreadable)
@@ -127,14 +128,9 @@ def _check_logs(
     task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]
 ) -> tuple[list[str], list[Diagnostic]]:
     """Return a reason for refusal, and the diagnostics about the logs."""
-    refusals: list[str] = []
-    diagnostics: list[Diagnostic] = []
-    for log in logs:
-        for diagnostic in log.diagnostics:
-            if diagnostic.severity is Severity.ERROR:
-                refusals.append(diagnostic.message)
-            else:
-                diagnostics.append(diagnostic)
+    printed = list(chain.from_iterable(log.diagnostics for log in logs))
+    refusals = [diagnostic.message for diagnostic in printed if diagnostic.severity is Severity.ERROR]
+    diagnostics = [diagnostic for diagnostic in printed if diagnostic.severity is not Severity.ERROR]
     refusals += silent_ranks(unreadable, len(logs), task.metadata.job_size)
     refusals += [*truncated_ranks(logs), *untrained(logs), *contradictions(logs, task.metadata)]
     diagnostics += [Diagnostic("logs", reason) for reason in unreadable]
@@ -161,20 +157,16 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     A run is refused if it ends before or after the requested steps. If these are not stated, it is refused if it ends
     before the last of the other runs that are not refused.
     """
-    last_steps = [_last_step(run.rates) for run in runs if run.rates and not run.refusal]
+    last_steps = [int(run.rates.step[-1]) for run in runs if run.rates and not run.refusal]
     expected = steps_planned or max(last_steps, default=0)
     why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
-    usual_logs = 0
-    if runs:
-        usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0]
+    [(usual_logs, _)] = Counter(len(run.logs) for run in runs).most_common(1) or [(0, 0)]
     formats = {run.format: run for run in runs if run.format}
-    mixed_formats = ""
-    if len(formats) > 1:
-        examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
-        mixed_formats = f"this configuration has logs of several programs, {examples}: state which format to read"
+    examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
+    mixed_formats = f"this configuration has logs of several programs, {examples}: state which format to read"
     checked = []
     for run in runs:
-        if mixed_formats:
+        if len(formats) > 1:
             run = run.refused(f"mixed folder: {mixed_formats}")
         run = _check_last_step(run, expected, why_expected)
         if len(runs) > 1 and len(run.logs) != usual_logs:
@@ -187,17 +179,10 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
 def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> PrintedRun:
     if not run.rates or run.refusal:
         return run
-    steps, last_step = run.rates.step, _last_step(run.rates)
-    usual_distance = 1.0
-    if steps.size > 1:
-        usual_distance = float(np.median(np.diff(steps)))
+    steps, last_step = run.rates.step, int(run.rates.step[-1])
+    usual_distance = float(np.median(np.diff(steps))) if steps.size > 1 else 1.0
     if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
         return run
-    prefix = ""
     if last_step < expected:
-        prefix = "truncated: "
-    return run.refused(f"{prefix}ends at step {last_step}, but {why_expected}")
-
-
-def _last_step(rates: Rates) -> int:
-    return int(rates.step[-1])
+        return run.refused(f"truncated: ends at step {last_step}, but {why_expected}")
+    return run.refused(f"ends at step {last_step}, but {why_expected}")

@@ -12,9 +12,8 @@ from dlperf_study.findings import reasons
 from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, excess
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run
-from dlperf_study.metrics.no_interval import NoInterval
 from dlperf_study.metrics.outcome import select_completed, select_counted
-from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
 from dlperf_study.report.say import say_one
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
@@ -33,7 +32,7 @@ class _Gap:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """Its completed runs."""
-        return select_completed(self._dataset.runs_of(self.row.identity))
+        return select_completed(self._dataset.select_runs(self.row.identity))
 
     def has(self, name: str) -> bool:
         """Return whether it has a value of another metric."""
@@ -41,7 +40,7 @@ class _Gap:
 
     def messages(self, subject: str) -> list[str]:
         """Return the messages of its diagnostics about a subject."""
-        diagnostics = self._dataset.diagnostics_of(self.row.identity)
+        diagnostics = self._dataset.select_diagnostics(self.row.identity)
         return list(diagnostics.loc[diagnostics["subject"] == subject, "message"])
 
     def ratio_obstacle(self, role: Denominator) -> str:

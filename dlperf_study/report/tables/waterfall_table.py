@@ -215,7 +215,7 @@ def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str],
     exposed, jitter = _interval(row, "exposed_seconds"), _interval(row, "jitter_seconds")
     if exposed:
         # A small one has no interval.
-        largest = jitter.high if jitter else dataset.runs_of(row.identity)["jitter_seconds"].fillna(0.0).max()
+        largest = jitter.high if jitter else dataset.select_runs(row.identity)["jitter_seconds"].fillna(0.0).max()
         exposed = statistics.Interval(exposed.low - max(0.0, largest), exposed.high)
     measured = {column: interval for column, interval in alone.items() if interval}
     has_bounds = len(measured) == len(exchanges) and (exposed or is_missing(row.exposed_seconds))

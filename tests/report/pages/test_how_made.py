@@ -45,7 +45,7 @@ def test_a_click_on_a_number_shows_how_it_was_made(chromium: Any, tmp_path: Path
     exec("\n".join(lines), names)
     runs = eval(last, names)
     assert shown[0]["throughput"].tolist() == [first.throughput]
-    assert runs["throughput"].tolist() == dataset.runs_of(first.identity)["throughput"].tolist()
+    assert runs["throughput"].tolist() == dataset.select_runs(first.identity)["throughput"].tolist()
 
 
 def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_path: Path):

@@ -8,8 +8,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.metric import not_measured_in_run
-from dlperf_study.metrics.no_interval import NoInterval
-from dlperf_study.metrics.statistics import Estimate, Sample
+from dlperf_study.metrics.statistics import Estimate, NoInterval, Sample
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
 from dlperf_study.study.program import OWN_PROGRAM
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
