@@ -80,7 +80,9 @@ def separating_factors(rows: pd.DataFrame, x: str, has_panels: bool = True) -> t
         col = independent_factor(rows, x, hue)
     if not col or (has_panels and not independent_factor(rows, x, hue, col)):
         return hue, col
-    return SETTING, "model" if has_panels and "model" in varying_columns(rows) else ""
+    if has_panels and "model" in varying_columns(rows):
+        return SETTING, "model"
+    return SETTING, ""
 
 
 def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:

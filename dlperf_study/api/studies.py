@@ -95,8 +95,10 @@ def _nothing() -> str:
 def _runs(study: StudySummary) -> str:
     if study.runs is None:
         return "no tables yet"
-    further = f"; {counted(study.further, 'further run')} not in its tables, which opening it makes anew"
-    return f"{study.completed} of {study.runs} completed{further if study.further else ''}"
+    completed = f"{study.completed} of {study.runs} completed"
+    if not study.further:
+        return completed
+    return f"{completed}; {counted(study.further, 'further run')} not in its tables, which opening it makes anew"
 
 
 def _cells(study: StudySummary) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """From the evidence of a study to its four tables."""
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_
 from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.dataset import outliers, study_diagnostics, tables, uncounted_runs
+from dlperf_study.dataset import study_diagnostics, tables, uncounted_runs
 from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
 from dlperf_study.dataset.run_table import read_measured_runs, run_row, step_rows, window_steadiness
@@ -242,7 +242,9 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
         separate = {}
         for identity in plan.by_identity:
             separate[identity] = batches.columns.get(identity, {}) | reports.columns.get(identity, {})
-        diagnostics += _unplanned_configurations(paths, plan, batches.identities)
+        for name in sorted({folder.name for folder in paths.configurations.glob("*")} - plan.by_identity.keys()):
+            if name not in batches.identities:
+                diagnostics.append(Diagnostic("plan", "measured, but not in the plan: not counted", identity=name))
         diagnostics += [*batches.diagnostics, *reports.diagnostics, *round_diagnostics]
         dataset = dataset_from_runs(plan, paths.dataset, runs, separate, diagnostics)
     dataset.write()
@@ -291,7 +293,7 @@ def dataset_from_runs(
     every = [
         *diagnostics,
         *study_diagnostics.study_diagnostics(plan, runs),
-        *outliers.outliers(runs, diagnostics),
+        *study_diagnostics.outliers(runs, diagnostics),
         *ratio_diagnostics,
         *comparison.network_diagnostics(configurations),
         *study_diagnostics.longer_than_the_exchange(configurations),
@@ -329,11 +331,3 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()
-
-
-def _unplanned_configurations(paths: StudyPaths, plan: Plan, trials: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic per measured configuration outside the plan."""
-    planned = {*plan.by_identity, *trials}
-    for folder in sorted(paths.configurations.glob("*")):
-        if folder.name not in planned:
-            yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)

@@ -78,10 +78,7 @@ def verdicts(
     if the two are shown to differ by at most ``widest`` (Bonferroni), or *not distinguishable*. *Background load* if
     the ratio is of ``disturbed`` runs, and *too few runs* if the number of comparisons needs more.
     """
-    tested = {}
-    for name, estimate in log_ratios.items():
-        if name not in disturbed:
-            tested[name] = estimate
+    tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
     comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
     fewest = rounds_needed(comparisons)

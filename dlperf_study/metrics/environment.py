@@ -198,16 +198,15 @@ METRICS = (
         dtype=metric.Dtype.OPTIONAL_INTEGER,
         same_within=metric.STUDY,
     ),
-    metric.whole_number(
+    metric.recorded(
         "cores",
         "Cores",
         "logical cores the run could use on its host",
-        metric.R,
-        value=_read_hardware("cores"),
-        source=metric.Source.RUN,
+        _read_hardware("cores"),
         pages=metric.RATE_PAGES,
         diagnose=too_few_cores,
         same_within=metric.STUDY,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
     metric.Metric(
         "machine_speed",

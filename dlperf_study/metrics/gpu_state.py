@@ -52,24 +52,15 @@ def peak_host_bytes(run: Run) -> int | None:
     return max(samples, default=None)
 
 
-def _largest(name: str) -> Callable[[Run], int | None]:
-    """Return the formula of the largest value of all GPUs, or None."""
-    return lambda run: max(_report_values(run, name), default=None)
+def _over_samples(name: str, summarise: Callable[[list[Any]], Any]) -> Callable[[Run], Any]:
+    """Return the formula of a value over all samples of all GPUs; None if one has none."""
 
+    def value(run: Run) -> Any:
+        samples = chain.from_iterable(list_gpu_samples(run))
+        values = metric.if_complete(sample.get(name) for sample in samples)
+        return summarise(values) if values else None
 
-def _mean(name: str) -> Callable[[Run], float | None]:
-    """Return the formula of the mean over samples and GPUs, or None."""
-
-    def mean(run: Run) -> float | None:
-        values = _report_values(run, name)
-        return fmean(values) if values else None
-
-    return mean
-
-
-def _report_values(run: Run, name: str) -> list[Any]:
-    """Return the values of all samples of all GPUs, if complete."""
-    return metric.if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
+    return value
 
 
 #: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
@@ -207,7 +198,7 @@ METRICS = (
         "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
         "what libraries keep for later",
         unit="bytes",
-        value=_largest("memory_used_bytes"),
+        value=_over_samples("memory_used_bytes", max),
         summary=metric.Summary.LARGEST,
         missing=("not every sample of its training window has it, or there is none",),
     ),
@@ -225,7 +216,7 @@ METRICS = (
         "Temperature",
         "highest of all GPUs and samples of the training window, by NVML",
         unit="°C",
-        value=_largest("temperature_celsius"),
+        value=_over_samples("temperature_celsius", max),
         summary=metric.Summary.LARGEST,
         dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
@@ -234,7 +225,7 @@ METRICS = (
         "GPU busy",
         "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
         "window and over GPUs",
-        value=_mean("utilisation"),
+        value=_over_samples("utilisation", fmean),
         summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
         pages=metric.DEVICE_PAGES,
@@ -245,7 +236,7 @@ METRICS = (
         "SM clock",
         "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
         unit="MHz",
-        value=_mean("sm_clock_mhz"),
+        value=_over_samples("sm_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
         pages=metric.DEVICE_PAGES,
         diagnose=low_clocks,
@@ -255,7 +246,7 @@ METRICS = (
         "Memory clock",
         "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
         unit="MHz",
-        value=_mean("memory_clock_mhz"),
+        value=_over_samples("memory_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
     ),
     _of_gpus(

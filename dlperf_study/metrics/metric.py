@@ -279,14 +279,12 @@ def recorded(
     label: str,
     definition: str,
     value: Callable[[Any], Any],
-    *,
     tables: tuple[TableName, ...] = R,
-    unit: str = "",
     dtype: Dtype = Dtype.STRING,
-    same_within: str = "",
+    **options: Any,
 ) -> Metric:
     """Return the metric of a fact in the record of any run."""
-    return Metric(name, label, definition, tables, unit, dtype, value, Source.RUN, same_within=same_within)
+    return Metric(name, label, definition, tables, dtype=dtype, value=value, source=Source.RUN, **options)
 
 
 Result = TypeVar("Result")

@@ -65,7 +65,7 @@ def background_cores(run: Run) -> float | None:
         if "background_cores" in log.end:
             used_by_others.append(log.end["background_cores"])
     cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
-    return cores and round(cores, 6)
+    return None if cores is None else round(cores, 6)
 
 
 def is_disturbed(run: Run) -> bool | None:
@@ -114,33 +114,16 @@ def other_clock(run: Run) -> Iterator[Diagnostic]:
 
 
 METRICS = (
-    metric.text(
+    metric.recorded(
         "outcome",
         "Outcome",
         "how the run ended; completed only if every rank's log is complete",
-        metric.R,
-        value=lambda run: str(run.outcome),
-        source=metric.Source.RUN,
+        lambda run: str(run.outcome),
         diagnose_any=failed,
     ),
-    metric.text(
-        "reason",
-        "Reason",
-        "why it ended so",
-        metric.R,
-        value=lambda run: run.reason,
-        source=metric.Source.RUN,
-        shown=metric.Shown.SENTENCE,
-    ),
-    metric.text(
-        "started",
-        "Started",
-        "when the run started",
-        metric.R,
-        unit="UTC",
-        value=lambda run: run.facts["started"],
-        source=metric.Source.RUN,
-        diagnose=other_clock,
+    metric.recorded("reason", "Reason", "why it ended so", lambda run: run.reason, shown=metric.Shown.SENTENCE),
+    metric.recorded(
+        "started", "Started", "when the run started", lambda run: run.facts["started"], unit="UTC", diagnose=other_clock
     ),
     metric.recorded(
         "run_seconds",
@@ -153,14 +136,13 @@ METRICS = (
     metric.recorded(
         "order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]
     ),
-    metric.whole_number(
+    metric.recorded(
         "round",
         "Round",
         "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
-        metric.R,
-        value=lambda run: run.facts["round"],
-        source=metric.Source.RUN,
+        lambda run: run.facts["round"],
         diagnose=out_of_round,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
     metric.recorded(
         "position",
@@ -190,26 +172,23 @@ METRICS = (
         lambda run: run.facts["fingerprint"],
         same_within="identity",
     ),
-    metric.Metric(
+    metric.recorded(
         "background_cores",
         "Background load",
         "cores that other processes used, or the hypervisor took, during the measured windows; of a user's program "
         "during the whole run; missing in containers, where it can't be seen",
-        metric.R,
+        background_cores,
         unit="cores",
-        value=background_cores,
-        source=metric.Source.RUN,
         pages=(*metric.RATE_PAGES, metric.COMMUNICATION),
         diagnose_any=background_load,
+        dtype=metric.Dtype.FLOAT,
     ),
-    metric.Metric(
+    metric.recorded(
         "disturbed",
         "Disturbed",
         f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
-        metric.R,
+        is_disturbed,
         dtype=metric.Dtype.OPTIONAL_FLAG,
-        value=is_disturbed,
-        source=metric.Source.RUN,
     ),
     metric.recorded(
         "waited_seconds",

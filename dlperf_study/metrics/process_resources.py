@@ -1,6 +1,8 @@
 """Memory, largest batch and CPU limit of a rank."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import cast
 
 from dlperf_study.metrics import metric
@@ -8,7 +10,6 @@ from dlperf_study.metrics.environment import list_hosts
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog
 from dlperf_study.records.run import Run
-from dlperf_study.study.batch_search import BatchSearch
 
 
 def shared_cores(run: Run) -> str:
@@ -33,12 +34,10 @@ def shared_cores(run: Run) -> str:
 
 def _peak(kind: str, label: str, meaning: str, missing: str) -> metric.Metric:
     """Return the metric of a kind of memory, of the largest rank."""
-    definition = f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs"
-    name = f"peak_{kind}_bytes"
     return metric.whole_number(
-        name,
+        f"peak_{kind}_bytes",
         label,
-        definition,
+        f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs",
         unit="bytes",
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
@@ -95,26 +94,15 @@ PEAKS = (
 )
 
 
-def _tried(
-    name: str,
-    label: str,
-    definition: str,
-    value: Callable[[BatchSearch], int | None],
-    unit: str = "samples",
-    at_least_without: str = "",
-) -> metric.Metric:
-    """Return the metric of a result of the batch search."""
-    return metric.whole_number(
-        *(name, label, definition, metric.C),
-        unit=unit,
-        value=value,
-        source=metric.Source.BATCH_SEARCH,
-        missing=(_no_search,),
-        shown=metric.Shown.PLAIN,
-        at_least_without=at_least_without,
-    )
-
-
+#: A result of the search for the largest batch.
+_tried = partial(
+    metric.whole_number,
+    tables=metric.C,
+    unit="samples",
+    source=metric.Source.BATCH_SEARCH,
+    missing=(_no_search,),
+    shown=metric.Shown.PLAIN,
+)
 _KINDS_HELD = {
     "weights": ("Weights held", "parameters"),
     "gradients": ("Gradients held", "gradients"),
@@ -148,27 +136,27 @@ METRICS = (
         "largest_batch",
         "Largest batch",
         "largest batch per device that trained in a trial, up to the study's largest_batch; 0: not even 1 fits",
-        lambda search: search.fitting,
+        value=attrgetter("fitting"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "largest_micro_batch",
         "Largest micro-batch",
         "samples that a device computes at once in the largest batch: largest_batch / micro_batches",
-        lambda search: search.largest_micro_batch,
+        value=attrgetter("largest_micro_batch"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "too_large_batch",
         "Does not fit",
         "smallest batch per device of which a trial did not fit in memory; missing where each that was tried fits",
-        lambda search: search.too_large,
+        value=attrgetter("too_large"),
     ),
     _tried(
         "batch_trials",
         "Trials",
         "short runs by which the largest batch was found",
-        lambda search: search.trials,
+        value=attrgetter("trials"),
         unit="runs",
     ),
     metric.Metric(

@@ -181,7 +181,8 @@ def _usual_distance(steps: Integers) -> float:
     """Return the steps between two lines."""
     if steps.size < 2:
         return 1.0
-    return median(np.abs(np.diff(steps)))
+    distances = np.diff(steps)
+    return median(np.abs(distances, out=distances))
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:

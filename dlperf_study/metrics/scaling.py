@@ -56,10 +56,8 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
-    factors = []
-    for name in (*FIELD_NAMES, *parameters.list_settings(configurations)):
-        if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT):
-            factors.append(name)
+    names = pd.Index([*FIELD_NAMES, *parameters.list_settings(configurations)])
+    factors = list(names.difference([*_ALONG_CURVE, *_WITHOUT_EFFECT], sort=False))
     factors[factors.index("batch_per_device")] = constant_batch
     # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
     several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
@@ -86,10 +84,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     A speedup over such a baseline includes the effect of these parameters. A configuration without a baseline is left
     out.
     """
-    factors = []
-    for name in series_factors(configurations, scaling):
-        if name not in _ALONG_CURVE:
-            factors.append(name)
+    factors = pd.Index(series_factors(configurations, scaling)).difference(_ALONG_CURVE, sort=False)
     factors = parameters.varying(configurations, factors)
     rows = configurations.set_index("identity")
     baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
