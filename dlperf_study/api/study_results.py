@@ -21,8 +21,9 @@ from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.findings import history, pages
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
 from dlperf_study.metrics.parameters import varying
-from dlperf_study.report import page_findings, predictions, say, series, tables
+from dlperf_study.report import page_findings, say, series, tables
 from dlperf_study.report.section import Part, Section
+from dlperf_study.report.tables import prediction_tables
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Table
@@ -170,7 +171,7 @@ class StudyResults:
         Without either, twice the largest measured size of each series, and each further doubling that has an interval.
         Raises DlperfStudyError for both, and for a size that is not a whole number from 1 to 1,000,000.
         """
-        return StudyPredictions(predictions.study_predictions(self.dataset, *requested_sizes(nodes, devices)))
+        return StudyPredictions(prediction_tables.study_predictions(self.dataset, *requested_sizes(nodes, devices)))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:

@@ -94,8 +94,7 @@ def predict(options: argparse.Namespace) -> int:
     """Predict the throughput of sizes that were not measured, of a study or a published source."""
     from dlperf_study.api.predictions import requested_sizes
     from dlperf_study.prediction.prediction import predict, select_predictions
-    from dlperf_study.report.predictions import predictions_content
-    from dlperf_study.report.tables.prediction_tables import describe
+    from dlperf_study.report.tables.prediction_tables import describe, predictions_content
 
     unit, sizes = requested_sizes(options.nodes or (), options.devices or ())
     results = predict(_curves_named(options.study), unit, sizes)
@@ -114,7 +113,7 @@ def _curves_named(name: str) -> "list[Curve]":
     from dlperf_study.audit.published import source_names
     from dlperf_study.dataset.history import find_measurement, measurement_names, paths_of_measurement
     from dlperf_study.prediction.curves import curves_of_sources
-    from dlperf_study.report.predictions import study_curves
+    from dlperf_study.report.tables.prediction_tables import study_curves
 
     source, _, label = name.partition("/")
     if paths_of_measurement(name).plan_file.exists():

@@ -1,7 +1,6 @@
 """What a caption says about the numbers: where they were measured, on what, how often, and how they were summarised."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -13,6 +12,7 @@ from dlperf_study.metrics.parameters import list_settings
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
+from dlperf_study.report.say import caption
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope
 from dlperf_study.study.parameter import Scope
@@ -26,60 +26,6 @@ _IN_TOKENS = {
 }
 
 
-@dataclass(frozen=True)
-class PageWording:
-    """Sentences of the pages that differ between a measured study and ingested logs; they claim only what was done.
-
-    ``runs`` and ``environment`` take a number of runs. ``is_measured``: the machine, and the time a run took, were
-    observed by this project. ``unsupported`` is about planned configurations without any run; ``unknown`` precedes
-    conditions that are not recorded; ``step`` says whose time a step is.
-    """
-
-    is_measured: bool
-    origin: str
-    unknown: str
-    step: str
-    runs: str
-    environment_title: str
-    environment: str
-    no_environment: str
-    unsupported_title: str
-    unsupported: str
-    none_unsupported: str
-    failures_title: str
-    no_failure: str
-
-
-_MEASURED = PageWording(
-    is_measured=True,
-    origin="Measured",
-    unknown="not recorded",
-    step="A step's time is that of its slowest rank",
-    runs="{} planned",
-    environment_title="Where it was measured",
-    environment="Hardware and software of the {}.",
-    no_environment="",
-    unsupported_title="Unsupported configurations",
-    unsupported="Planned, but not possible here; they were not replaced by anything.",
-    none_unsupported="Every planned configuration can run here.",
-    failures_title="Runs that failed",
-    no_failure="No run failed.",
-)
-_INGESTED = PageWording(
-    is_measured=False,
-    origin="Printed by other programs",
-    unknown="not stated",
-    step="A step's time is that of the whole job, as printed",
-    runs="{} among the logs",
-    environment_title="Where the programs ran",
-    environment="As declared with the logs of the {}; this project observed none of it.",
-    no_environment="The devices, link and library of these programs are not declared.",
-    unsupported_title="Configurations without logs",
-    unsupported="Declared, but without a log; nothing replaces them.",
-    none_unsupported="There are logs of every declared configuration.",
-    failures_title="Runs that do not count",
-    no_failure="Every run counts.",
-)
 NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over counted runs, of rates the geometric mean."
 _OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
@@ -111,9 +57,12 @@ _LONGER_THAN_ALONE = (
 _NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
 
 
-def page_wording(dataset: Dataset) -> PageWording:
-    """Return the sentences that fit the origin of a study's numbers."""
-    return _INGESTED if dataset.plan.ingested_from else _MEASURED
+def by_origin(dataset: Dataset, part: str, **facts: object) -> str:
+    """Return the sentence that fits the origin of a study's numbers: measured here, or read from logs."""
+    origin = "measured_study"
+    if dataset.plan.ingested_from:
+        origin = "ingested_study"
+    return caption(origin, part, **facts)
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:
@@ -126,8 +75,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
     factors = ["world_size", "nodes", *named_factors(dataset, rows)]
-    wording = page_wording(dataset)
-    parts, unknown = [wording.origin + _devices_phrase(runs)], []
+    parts, unknown = [by_origin(dataset, "origin") + _devices_phrase(runs)], []
     for name in [*factors, "device", "link"]:
         values = rows[name] if name in factors else runs[name]
         label = column_named(name).words
@@ -137,7 +85,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
             parts.append(f"{label}: {levels(values)}")
     parts += [_unless_named(dataset), versions(runs), f"{dataset.plan.scaling} scaling"]
     if unknown:
-        parts.append(f"{wording.unknown}: {', '.join(unknown)}")
+        parts.append(f"{by_origin(dataset, 'unknown')}: {', '.join(unknown)}")
     return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
 
 
@@ -156,7 +104,7 @@ def page_conditions(dataset: Dataset) -> str:
     rows, runs = dataset.measured, dataset.completed_runs
     if rows.empty:
         return ""
-    where = page_wording(dataset).origin + _devices_phrase(runs)
+    where = by_origin(dataset, "origin") + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
     names = ("precision", "data_source", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
@@ -205,7 +153,7 @@ def page_conditions_in_short(dataset: Dataset) -> str:
     rows, runs = dataset.measured, dataset.completed_runs
     if rows.empty:
         return ""
-    where = page_wording(dataset).origin + _devices_phrase(runs)
+    where = by_origin(dataset, "origin") + _devices_phrase(runs)
     intervals = _NO_INTERVAL if not dataset.has_interval else _intervals(dataset)
     parts = filter(None, (where, _link_phrase(runs), _unless_named(dataset), intervals))
     return f"{'; '.join(parts)}.{quick_label(dataset)}"
@@ -241,7 +189,7 @@ def repetition(dataset: Dataset, ratios: bool = False) -> str:
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stopping = f", corrected for {dataset.looks} looks at the target precision" if dataset.looks > 1 else ""
     of_ratios = ""
-    if ratios and not page_wording(dataset).is_measured:
+    if ratios and dataset.plan.ingested_from:
         of_ratios = _OF_BOTH
     elif ratios:
         of_ratios = _OF_ROUNDS if dataset.completed_runs["round"].notna().any() else _NOT_IN_ROUNDS

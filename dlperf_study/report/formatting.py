@@ -100,11 +100,9 @@ def level_name(parameter: str, level: Any) -> str:
 
 def level_with_unit(parameter: str, level: Any) -> str:
     """Return a level with the unit of a measure: ``640 MiB``."""
-    name, unit = level_name(parameter, level), PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
+    unit = PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
     is_measure = unit in MEASURES and not is_named_default(parameter, level)
-    if is_measure:
-        return f"{name} {unit}"
-    return name
+    return level_name(parameter, level) + text_if(is_measure, f" {unit}")
 
 
 def is_named_default(parameter: str, level: Any) -> bool:
@@ -192,11 +190,16 @@ def integer(count: int) -> str:
     return _rounded(count, 0)
 
 
+def text_if(condition: object, text: str) -> str:
+    """Return a text if a condition holds, else nothing."""
+    if condition:
+        return text
+    return ""
+
+
 def marked(text: str, is_doubtful: bool) -> str:
     """Return a printed number, marked if it is doubtful."""
-    if is_doubtful:
-        return f"{DOUBTFUL} {text}"
-    return text
+    return text_if(is_doubtful, f"{DOUBTFUL} ") + text
 
 
 def percent_at_most(share: float) -> str:
@@ -233,17 +236,13 @@ def format_bounded(
     ends = []
     for end in (low, high):
         # Of what has one sign small numbers matter as much as large ones: 86 is not 90 because it may be 380.
-        of_end = decimals
-        if has_sign:
-            of_end = max(decimals, _decimals(end, WIDTH_DIGITS))
+        of_end = max(decimals, _decimals(end, WIDTH_DIGITS)) if has_sign else decimals
         if not round(end, of_end):
             of_end = _decimals(end, 1)
         elif end != decision and round(end, of_end) == decision and round(end, of_end + 1) != decision:
             of_end += 1
         ends.append(_rounded(end, of_end))
-    of_value = decimals
-    if has_sign:
-        of_value = max(decimals, _decimals(value, PLAIN_DIGITS))
+    of_value = max(decimals, _decimals(value, PLAIN_DIGITS)) if has_sign else decimals
     return _rounded(value, of_value), f"[{', '.join(ends)}]"
 
 
@@ -252,7 +251,7 @@ def value_text(
 ) -> str:
     """Return a value with unit and interval: ``20.6 ms [17.7, 23.4]``."""
     printed, interval = format_bounded(*value, decision, size)
-    return f"{printed}{unit}{f' {interval}' if interval else no_interval}"
+    return printed + unit + (text_if(interval, f" {interval}") or no_interval)
 
 
 def format_column(row: Any, name: str, size: float = 1.0) -> tuple[str, str]:
@@ -298,9 +297,7 @@ class Unit:
     @property
     def axis(self) -> str:
         """The label of an axis."""
-        if self.symbol:
-            return f"{self.label} ({self.symbol})"
-        return self.label
+        return self.label + text_if(self.symbol, f" ({self.symbol})")
 
 
 def unit_in(rows: pd.DataFrame, name: str) -> Unit:
@@ -319,9 +316,7 @@ def fitting_unit(column: str, values: Iterable[Any]) -> Unit:
     """Return the unit in which most ``values`` are at least one."""
     label, unit = column_named(column).label, column_named(column).unit
     sizes = [abs(float(value)) for value in values if not is_missing(value) and value]
-    typical = 1.0
-    if sizes:
-        typical = median(sizes)
+    typical = median(sizes or [1.0])
     choices = _PREFIXED.get(unit, ((1.0, unit),))
     for size, symbol in choices:
         if typical >= size:

@@ -7,6 +7,7 @@ name that does not exist is an error of the document, never an empty text.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
+from pathlib import Path
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
@@ -14,7 +15,7 @@ from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context, series
-from dlperf_study.report.formatting import DOUBTFUL, MISSING, latex_escaped
+from dlperf_study.report.formatting import DOUBTFUL, MISSING, latex_escaped, text_if
 from dlperf_study.report.tables.table_builders import measured_column
 
 QUANTITIES = (
@@ -25,21 +26,12 @@ QUANTITIES = (
     *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
     *("baseline_verdict", "verdict"),
 )
-_DEFINITIONS = r"""\makeatletter
-\providecommand{\dlperfnumber}[1]{\ifcsname dlperf@#1\endcsname\csname dlperf@#1\endcsname\else
-  \PackageError{dlperf_study}{There is no number "#1"}{The names are in the comments of macros.tex.}\fi}
-\providecommand{\dlperfname}[2]{\ifcsname dlperf@#1@#2\endcsname\csname dlperf@#1@#2\endcsname\else#2\fi}
-\providecommand{\measured}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3}}
-\providecommand{\measuredvalue}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/value}}
-\providecommand{\measuredlow}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/low}}
-\providecommand{\measuredhigh}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/high}}
-\providecommand{\studyfact}[2]{\dlperfnumber{#1/#2}}
-"""
+_DEFINITIONS = Path(__file__).parent / "templates" / "paper" / "macros.tex"
 
 
 def macros(dataset: Dataset) -> str:
     """Return the macros of each configuration and of the study."""
-    lines, runs = [_DEFINITIONS], dataset.completed_runs
+    lines, runs = [_DEFINITIONS.read_text(encoding="utf-8")], dataset.completed_runs
     facts = {
         "configurations": str(len(dataset.measured)),
         "runs": str(len(runs)),
@@ -119,13 +111,8 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
             path = f"{dataset.plan.study}/{key}/{name}"
             value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
             # Apart from its number, the sign of times would be read as that of a product.
-            space = "~"
-            if column.heading.unit == "×":
-                space = ""
-            with_unit = space.join(filter(None, (value, unit)))
-            mark = ""
-            if cell.is_doubtful:
-                mark = DOUBTFUL
+            space = text_if(column.heading.unit != "×", "~")
+            with_unit, mark = space.join(filter(None, (value, unit))), text_if(cell.is_doubtful, DOUBTFUL)
             printed = "~".join(filter(None, (mark, with_unit, latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
             alone = _macro(f"{path}/value", value)

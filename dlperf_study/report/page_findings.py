@@ -11,6 +11,7 @@ from dlperf_study.findings import history as changes
 from dlperf_study.findings import selftest as checks
 from dlperf_study.findings.pages import MAX_FINDINGS, PAGES
 from dlperf_study.report import context
+from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import HTML, TERMINAL, Medium, say
 from dlperf_study.report.section import page_link
 from dlperf_study.selftest.result import SelftestResult
@@ -48,11 +49,9 @@ class PageFindings:
     def _conditions_html(self) -> str:
         if not self.conditions:
             return ""
-        anchor = link = ""
-        if self.is_first:
-            anchor = ' id="conditions"'
-        elif is_building_report():
-            link = f" {page_link('index.html#conditions', 'All conditions')}"
+        anchor = text_if(self.is_first, ' id="conditions"')
+        all_conditions = page_link("index.html#conditions", "All conditions")
+        link = text_if(not self.is_first and is_building_report(), f" {all_conditions}")
         return f'<p class="conditions"{anchor}>{escape(self.conditions)}{link}</p>'
 
 

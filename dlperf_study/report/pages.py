@@ -26,6 +26,7 @@ from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.report import context, section
+from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.plan import Plan
@@ -72,9 +73,7 @@ class Masthead:
         if about and plan.quick:
             about = f"The full study: {about}"
         stretch = context.stretch_of_time(dataset.completed_runs)
-        when = ""
-        if stretch:
-            when = f"{context.page_wording(dataset).origin} in {stretch}"
+        when = text_if(stretch, f"{context.by_origin(dataset, 'origin')} in {stretch}")
         made = filter(None, [when, _author()])
         return cls(plan.study, plan.title, plan.quick, about, details, " · ".join(made))
 
@@ -84,9 +83,7 @@ def _author() -> str:
     command = ["git", "-C", str(workspace()), "config", "user.name"]
     with suppress(OSError, subprocess.TimeoutExpired):
         name = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
-        if name:
-            return f"report built by {name}"
-        return ""
+        return text_if(name, f"report built by {name}")
     return ""
 
 
@@ -219,9 +216,7 @@ def _failure(executed: Path, code: int | None, errors: str) -> str:
                 return f"cell {position} raised {output['ename']}: {output['evalue']}"
     if code:
         last_lines = "\n".join(errors.splitlines()[-3:])
-        if last_lines:
-            return f"ended with code {code}: {last_lines}"
-        return f"ended with code {code}"
+        return f"ended with code {code}{text_if(last_lines, f': {last_lines}')}"
     # Papermill's metadata calls cells completed that a dead kernel never ran.
     for position, cell in enumerate(cells, 1):
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:

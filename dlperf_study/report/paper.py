@@ -12,10 +12,11 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset, up_to_date
-from dlperf_study.report import context, figures, macros, methods, results, tables
+from dlperf_study.report import context, figures, macros, methods, tables
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width
-from dlperf_study.report.formatting import MISSING, latex_escaped
+from dlperf_study.report.formatting import MISSING, latex_escaped, text_if
+from dlperf_study.report.say import captions
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Cell, Table
 
@@ -36,20 +37,6 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
     "communication": figures.communication,
     "comparison": figures.comparison,
 }
-#: What a column is where its heading does not say it, by that heading.
-_EXPLANATIONS = {
-    "Speedup": "Speedup: throughput over that of the baseline.",
-    "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
-    "Exposed communication": "Exposed communication: what a step takes longer than its computation and input wait.",
-    "Pure communication": "Pure communication: the same exchange alone.",
-    "Waiting for jitter": (
-        "Waiting for jitter: the part of the exposed communication in which ranks wait for the one that happens to be "
-        "slowest in a step."
-    ),
-    "Overlap": "Overlap: the share of the exchange that computation hides.",
-    "Relative throughput": "Relative throughput: throughput over that of the reference.",
-    "Step in parts, difference": "Differences are those to the reference: negative takes less time.",
-}
 _BRACKETS = "Brackets: 95 % intervals over runs."
 _OF_ITSELF = "1"
 
@@ -68,13 +55,11 @@ def write_paper(paths: StudyPaths) -> Path:
     shutil.rmtree(unfinished, ignore_errors=True)
     floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]
     write_atomically(unfinished / "macros.tex", macros.macros(dataset))
-    prose = {"methods.tex": methods.methods(dataset), "results.tex": results.results(dataset)}
+    prose = {"methods.tex": methods.methods(dataset), "results.tex": methods.results(dataset)}
     for name, paragraph in prose.items():
         write_atomically(unfinished / name, paragraph)
     begun = dataset.completed_runs["started"].dropna()
-    year = ""
-    if len(begun):
-        year = str(begun.max())[:4]
+    year = text_if(len(begun), str(begun.max())[:4])
     cited = []
     for entry in _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n"):
         key = entry.partition("{")[2].partition(",")[0]
@@ -91,9 +76,7 @@ def write_paper(paths: StudyPaths) -> Path:
 def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
     """Write the tables with numbers; yield the line that includes each."""
     # Another table has its numbers too.
-    included_elsewhere = ""
-    if "scaling" in dataset.plan.questions:
-        included_elsewhere = "measured"
+    included_elsewhere = text_if("scaling" in dataset.plan.questions, "measured")
     for question, makers in TABLES.items():
         for make in makers if question in ("", *dataset.plan.questions) else ():
             table = for_paper(dataset, make(dataset))
@@ -114,7 +97,8 @@ def for_paper(dataset: Dataset, table: Table) -> Table:
         if not printed <= {MISSING} and not is_ratio_to_itself:
             kept.append(position)
     headings = tuple(table.headings[position] for position in kept)
-    sentences = [_EXPLANATIONS[heading.label] for heading in headings if heading.label in _EXPLANATIONS]
+    explanations, labels = captions()["columns of a paper"], [heading.label for heading in headings]
+    sentences = [explanations[label] for label in labels if label in explanations]
     if any(cell.interval for row in table.rows for cell in row):
         sentences.append(_BRACKETS)
     return replace(
@@ -144,9 +128,7 @@ def _table_notes(table: Table) -> Sequence[str]:
     concerned = sum(cell.footnotes != _without_diagnostics(cell).footnotes for cell in cells)
     if not concerned:
         return []
-    verb = "have"
-    if concerned == 1:
-        verb = "has"
+    verb = "has" if concerned == 1 else "have"
     return [f"{counted(concerned, 'number')} of this table {verb} diagnostics, which the report of the study lists."]
 
 
@@ -165,21 +147,14 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
 
 def _inches(figure: Figure, width: Width) -> float:
     drawing = figure.drawn(width)
-    if drawing is None:
-        return math.inf
-    return float(drawing.get_figheight())
+    return float(drawing.get_figheight()) if drawing else math.inf
 
 
 def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) -> str:
     """Return a figure for a column, or a page if too high."""
     kind, width = ("figure", COLUMN) if _inches(figure, COLUMN) <= _COLUMN_INCHES else ("figure*", PAGE)
-    unused = []
-    for of_file, name in names.items():
-        if of_file is not width:
-            unused.append(f"in the other width: figures/{name}")
-    height = ""
-    if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES:
-        height = f"[height={_HIGHEST_INCHES}in]"
+    unused = [f"in the other width: figures/{name}" for of_file, name in names.items() if of_file is not width]
+    height = text_if(width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES, f"[height={_HIGHEST_INCHES}in]")
     explanation = f"{figure.page_caption or figure.caption}{context.quick_label(dataset)}"
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}} {latex_escaped(explanation)}"
     lines = (

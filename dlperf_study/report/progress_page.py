@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from dlperf_study.core.wording import counted, duration
+from dlperf_study.report.formatting import text_if
 from dlperf_study.report.terminal_answer import Rates
 
 REFRESH_SECONDS = 10
@@ -44,9 +45,7 @@ def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
 
 def page(so_far: SoFar) -> str:
     """Return the page; it reloads itself until the study is over."""
-    refresh = ""
-    if not so_far.is_over:
-        refresh = f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
+    refresh = text_if(not so_far.is_over, f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">')
     title = escape(so_far.title)
     lines = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{refresh}',
@@ -75,10 +74,8 @@ def _table(so_far: SoFar) -> Iterator[str]:
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
     """Return the cells of a row; the third is the bar."""
-    cells = []
+    cells = ""
     for column, content in enumerate(texts):
-        kind = ""
-        if column == 2:
-            kind = ' class="bar"'
-        cells.append(f"<{tag}{kind}>{escape(content)}</{tag}>")
-    return "".join(cells)
+        kind = text_if(column == 2, ' class="bar"')
+        cells += f"<{tag}{kind}>{escape(content)}</{tag}>"
+    return cells

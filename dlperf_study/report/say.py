@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, pass_context
 from jinja2.ext import Extension
 from jinja2.lexer import Token
@@ -45,15 +46,11 @@ def markdown_escaped(text: str) -> str:
     return re.sub(r"([&~|*_<>\[\]#`\\])", r"\\\1", text)
 
 
-def _html_code(text: str) -> str:
-    return f"<code>{escape(text)}</code>"
-
-
 def _latex_code(text: str) -> str:
     return f"\\texttt{{{formatting.latex_escaped(text).replace('--', '-{}-')}}}"
 
 
-HTML = Medium(escape, "<b>{}</b>".format, _html_code, "\N{NO-BREAK SPACE}")
+HTML = Medium(escape, "<b>{}</b>".format, lambda text: f"<code>{escape(text)}</code>", "\N{NO-BREAK SPACE}")
 TERMINAL = Medium(str)
 MARKDOWN = Medium(markdown_escaped)
 LATEX = Medium(formatting.latex_escaped, code=_latex_code, space="~")
@@ -73,6 +70,23 @@ def say_one(finding: object, dataset: Dataset | None = None) -> str:
     """Return one finding as plain text."""
     [sentence] = say([finding], TERMINAL, dataset)
     return sentence
+
+
+def caption(name: str, part: str = "caption", **facts: object) -> str:
+    """Return a part of the words of a table or figure in ``captions.yaml``."""
+    return _caption(name, part).render(facts).strip()
+
+
+@cache
+def _caption(name: str, part: str) -> Template:
+    return _environment(TERMINAL).from_string(captions()[name][part])
+
+
+@cache
+def captions() -> dict[str, dict[str, str]]:
+    """Return the parts of the words of each table and figure."""
+    content: dict[str, dict[str, str]] = yaml.safe_load((WORDS / "captions.yaml").read_text(encoding="utf-8"))
+    return content
 
 
 @cache

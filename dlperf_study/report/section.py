@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from dlperf_study.core.paths import StudyPaths, is_building_report
+from dlperf_study.report.formatting import text_if
 
 RUNS_FILE = "runs.html"
 _LABELS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}
@@ -17,16 +18,12 @@ _NOTEBOOK_STYLE = (Path(__file__).parent / "templates" / "notebook.html").read_t
 
 def notebook_style() -> str:
     """Return the style of a table in a notebook; pages have theirs."""
-    if is_building_report():
-        return ""
-    return _NOTEBOOK_STYLE
+    return text_if(not is_building_report(), _NOTEBOOK_STYLE)
 
 
 def anchor_link(anchor: str) -> str:
     """Return a link to an element's own address; none in a notebook."""
-    if not is_building_report():
-        return ""
-    return f'<a class="anchor-link" href="#{anchor}" aria-label="link to this">#</a>'
+    return text_if(is_building_report(), f'<a class="anchor-link" href="#{anchor}" aria-label="link to this">#</a>')
 
 
 def page_link(target: str, content: str) -> str:
@@ -38,13 +35,8 @@ def page_link(target: str, content: str) -> str:
 
 def downloads(folder: str, name: str, *kinds: str, of: str = "") -> str:
     """Return links to the files of one table or figure."""
-    links = []
-    for kind in kinds:
-        links.append(f'<a href="{folder}/{name}.{kind}" download>{_LABELS[kind]}</a>')
-    label = ""
-    if of:
-        label = f" {of}:"
-    return f' <span class="downloads">{label}{" ".join(links)}</span>'
+    links = " ".join(f'<a href="{folder}/{name}.{kind}" download>{_LABELS[kind]}</a>' for kind in kinds)
+    return f' <span class="downloads">{text_if(of, f" {of}:")}{links}</span>'
 
 
 def evidence_anchor(identity: str) -> str:

@@ -16,7 +16,7 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.dataset.series import series_numbers, varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
-from dlperf_study.report.formatting import display_name, is_named_default, level_with_unit, model_name
+from dlperf_study.report.formatting import display_name, is_named_default, level_with_unit, model_name, text_if
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
 from dlperf_study.study.parallel_parameters import ParallelParameters
@@ -28,7 +28,12 @@ _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "worl
 _WHAT_TRAINS = ("framework", "model", "own_program")
 #: Of fewer series no level is the usual one.
 LEAST_USUAL = 2
-_NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
+_NONE_OF = {
+    "loss_scaling": "loss not scaled",
+    "compiler": "not compiled",
+    "image_set": "made-up images",
+    "gradient_compression": "uncompressed gradients",
+}
 #: Parameters whose levels say nothing alone.
 _WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "recompute")
 #: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
@@ -203,13 +208,8 @@ def joined(*labels: str) -> str:
 
 def devices_label(row: Any) -> str:
     """Return a row's devices, nodes and servers; one node is omitted."""
-    nodes = ""
-    if row.nodes > 1:
-        nodes = f" on {counted(row.nodes, 'node')}"
-    servers = ""
-    if row.servers:
-        servers = f" + {counted(row.servers, 'server')}"
-    return counted(row.world_size, "device") + nodes + servers
+    nodes = text_if(row.nodes > 1, f" on {counted(row.nodes, 'node')}")
+    return counted(row.world_size, "device") + nodes + text_if(row.servers, f" + {counted(row.servers, 'server')}")
 
 
 def level_label(factor: str, value: Any) -> str:
@@ -220,9 +220,7 @@ def level_label(factor: str, value: Any) -> str:
         return f"{column_named(factor).label} not stated"
     if is_named_default(factor, value) and PARAMETERS[factor].default_name == "no limit":
         return f"no {column_named(factor).words}"
-    if factor == "gradient_compression":
-        if value == "none":
-            return "uncompressed gradients"
+    if factor == "gradient_compression" and value != "none":
         return f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
@@ -300,9 +298,7 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
         settings.append(joined(*named_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         for row in needed[part]:
-            devices = ""
-            if row.world_size != reference.world_size:
-                devices = counted(row.world_size, "device")
+            devices = text_if(row.world_size != reference.world_size, counted(row.world_size, "device"))
             label = joined(_differences(row, reference, differing, usual), devices)
             # Or else what trains: the framework, or a user's program.
             program = display_name(row.framework) if is_missing(row.own_program) else model_name(row)
@@ -333,9 +329,7 @@ def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[st
 
 def _comparable(level: Any) -> Any:
     """Return a level; None if missing, since NaN differs from NaN."""
-    if is_missing(level):
-        return None
-    return level
+    return None if is_missing(level) else level
 
 
 def published_labels(points: pd.DataFrame) -> pd.Series:

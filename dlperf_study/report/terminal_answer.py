@@ -10,7 +10,7 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings import quality
 from dlperf_study.metrics.comparison import RATIOS
-from dlperf_study.report.formatting import DOUBTFUL, format_column, marked, unit_in
+from dlperf_study.report.formatting import DOUBTFUL, MISSING, format_column, marked, text_if, unit_in
 from dlperf_study.report.labels import Labels
 from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.say import MARKDOWN, TERMINAL, Medium, markdown_escaped, say
@@ -40,25 +40,19 @@ class Rates:
     @property
     def notes(self) -> list[str]:
         """The omitted rows, the mark's meaning, and the bars' legend."""
-        legend = ""
-        if any(UNCERTAIN in bar for bar in self.bars):
-            legend = _LEGEND
+        legend = text_if(UNCERTAIN in "".join(self.bars), _LEGEND)
         return [*filter(None, (self.left_out, self.mark_note, legend))]
 
     @property
     def mark_note(self) -> str:
         """What the mark of doubtful numbers means; empty without such numbers."""
-        is_marked = any(DOUBTFUL in cell for row in self.rows for cell in row)
-        if is_marked:
-            return f"{DOUBTFUL} do not trust this number: see above"
-        return ""
+        is_marked = any(DOUBTFUL in "".join(row) for row in self.rows)
+        return text_if(is_marked, f"{DOUBTFUL} do not trust this number: see above")
 
     def in_terminal(self) -> str:
         """Return the table as text; empty without rows."""
         headings, *rows = self.with_bars
-        if rows:
-            return "\n".join([text_table(headings, rows), *self.notes])
-        return ""
+        return text_if(rows, "\n".join([text_table(headings, rows), *self.notes]))
 
 
 def in_terminal(dataset: Dataset) -> str:
@@ -105,18 +99,16 @@ def configuration_rates(dataset: Dataset) -> Rates:
         printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
         cells.append([names.configuration(row.identity), *printed])
     further = len(rows) - MOST_ROWS
-    left_out = ""
-    if further > 0:
-        left_out = f"{counted(further, 'further configuration')}: see the report"
+    left_out = text_if(further > 0, f"{counted(further, 'further configuration')}: see the report")
     return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
 
 
 def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
     if is_missing(getattr(row, name)):
-        return "–"
+        return MISSING
     value, interval = format_column(row, name, size)
     printed = marked(value, (row.identity, name) in dataset.doubtful_numbers)
-    return f"{printed} {interval}" if interval else printed
+    return printed + text_if(interval, f" {interval}")
 
 
 def _bars(rows: Sequence[Any], name: str) -> list[str]:

@@ -32,9 +32,8 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import Dtype
 from dlperf_study.report import say
 from dlperf_study.report.macros import macros
-from dlperf_study.report.methods import methods
+from dlperf_study.report.methods import methods, results
 from dlperf_study.report.page_findings import PageFindings, page_findings
-from dlperf_study.report.results import results
 from dlperf_study.selftest.result import Status
 from dlperf_study.study.job import Outcome
 from tests.evidence_factory import Planned, Recipe, configuration

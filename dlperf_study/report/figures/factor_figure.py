@@ -18,6 +18,7 @@ from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
+from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table_builders import measured_column
 
 _PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
@@ -45,22 +46,15 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
             omission = _omission(comparable[name].nunique(), at_few_levels[SETTING].nunique())
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
-            alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
-            yield Figure(
-                f"factor-{name}".replace("_", "-"),
-                title,
-                caption,
-                draw,
-                page_caption=f"{EXPLANATION}{omission}",
-                alt=alt,
-            )
+            alt, on_page = f"{title}. {'; '.join(_in_words(dataset, rows, name))}.", f"{EXPLANATION}{omission}"
+            yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=on_page, alt=alt)
 
 
 def _omission(levels: int, settings: int) -> str:
     spread = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread,"
     of_levels = f"{spread} with the settings that were measured at two of these or more."
     of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
-    return f"{of_levels if levels > MOST_LEVELS else ''}{of_settings if settings > MOST_SETTINGS else ''}"
+    return text_if(levels > MOST_LEVELS, of_levels) + text_if(settings > MOST_SETTINGS, of_settings)
 
 
 def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
@@ -68,10 +62,8 @@ def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
     levels = series.ordered_levels(rows[factor])
     if len(levels) <= MOST_LEVELS:
         return rows
-    shown = []
-    for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int):
-        shown.append(levels[position])
-    rows = rows[rows[factor].isin(shown)]
+    positions = np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)
+    rows = rows[rows[factor].isin(np.array(levels)[positions])]
     return rows[rows.groupby(["model", SETTING])[factor].transform("nunique") > 1]
 
 
@@ -123,9 +115,8 @@ class FactorChart:
         """Draw all colours on given axes; a legend names the colours."""
         colours = _levels(self.rows, self.hue)
         marks = {position: _at_level(self.rows, self.hue, level) for position, level in enumerate(colours)}
-        panel = _Panel(
-            QUICK if self.is_quick else "", marks, _names(self.hue, colours), self.x, _levels(self.rows, self.x)
-        )
+        title, names = text_if(self.is_quick, QUICK), _names(self.hue, colours)
+        panel = _Panel(title, marks, names, self.x, _levels(self.rows, self.x))
         panel.draw(axes, self.metric)
         axes.set_xlabel(axis_label(self.x))
         axes.set_ylabel(axis_label(self.metric))
@@ -152,9 +143,7 @@ def _panels(rows: pd.DataFrame, x: str, hue: str, col: str) -> "Iterator[_Panel]
         shown = [level for level in colours if len(_at_level(of_panel, hue, level))]
         for part in parted(shown):
             marks = {colours.index(level): _at_level(of_panel, hue, level) for level in part}
-            title = ""
-            if col:
-                title = _names(col, [panel])[0]
+            title = _names(col, [panel])[0] if col else ""
             yield _Panel(title, marks, _names(hue, part), x, levels)
 
 
@@ -212,10 +201,10 @@ class _Panel:
 
 
 def _names(factor: str, levels: Sequence[Any]) -> list[str]:
-    if factor in ("", SETTING):
-        if factor:
-            return list(levels)
+    if not factor:
         return []
+    if factor == SETTING:
+        return list(levels)
     return [series.level_label(factor, level) for level in levels]
 
 
@@ -235,9 +224,7 @@ def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[floa
 def axis_label(name: str) -> str:
     """Return the label of a column with its unit."""
     column = column_named(name)
-    if column.unit:
-        return f"{column.label} ({column.unit})"
-    return column.label
+    return column.label + text_if(column.unit, f" ({column.unit})")
 
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:

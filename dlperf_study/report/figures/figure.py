@@ -1,10 +1,9 @@
 """A figure of the report: a drawing for each width with one caption, as SVG and PDF."""
 
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -16,71 +15,45 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.core.writing import naming
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
-from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width, publication_style
-from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width, compact_svg, data_uri, publication_style
+from dlperf_study.report.formatting import MISSING, text_if
+from dlperf_study.report.say import captions
 from dlperf_study.report.section import anchor_link, downloads
 from dlperf_study.report.series import Series, devices_label, joined, short_labels
-from dlperf_study.report.tables.table import Cell, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import measured_column
 
-_COLUMNS = {
-    "overview": (),
-    "scaling": ("speedup", "efficiency"),
-    "communication": ("broken_down_step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
-    "comparison": ("relative_throughput", "step_seconds"),
-    "steps": ("step_seconds",),
-    "stragglers": ("load_balance",),
-}
-_OF_RATES = ("overview", "scaling", "comparison")
 MOST_CONFIGURATIONS = 30
 
 
-def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str]) -> str:
+def alt_text(
+    dataset: Dataset, names: Sequence[str], title: str, lines: Sequence[Series], drawn: Collection[str]
+) -> str:
     """Return a figure's title and the numbers of the drawn configurations."""
-    total = len(drawn)
-    configurations = list(islice(_configurations(dataset, name, lines, drawn), MOST_CONFIGURATIONS))
-    if not configurations:
-        return f"{title}."
-    more = ""
-    if total > len(configurations):
-        more = f"; and {total - len(configurations)} more"
-    return f"{title}. {'; '.join(configurations)}{more}."
+    columns, configurations = [measured_column(dataset, name) for name in names], list[str]()
+    for line, label in zip(lines, short_labels(list(lines)), strict=True):
+        for identity in filter(drawn.__contains__, line.identities):
+            if len(configurations) < MOST_CONFIGURATIONS:
+                row = dataset.configuration_rows[identity]
+                values = [(column.heading, column.cell(row)) for column in columns]
+                measured = ((heading, cell) for heading, cell in values if cell.text != MISSING)
+                configurations.append(f"{joined(label, devices_label(row))}: {_printed(measured)}")
+    return _titled(title, configurations, len(drawn))
 
 
 def alt_text_of_table(title: str, table: Table) -> str:
     """Return a figure's title and the rows of its table."""
-    rows = []
-    for row in table.rows[:MOST_CONFIGURATIONS]:
-        cells = zip(table.headings, row, strict=True)
-        values = []
-        for heading, cell in cells:
-            values.append(f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}")
-        rows.append(", ".join(values))
-    more = ""
-    if len(table.rows) > len(rows):
-        more = f"; and {len(table.rows) - len(rows)} more"
-    if rows:
-        return f"{title}. {'; '.join(rows)}{more}."
-    return f"{title}."
+    rows = [_printed(zip(table.headings, row, strict=True)) for row in table.rows[:MOST_CONFIGURATIONS]]
+    return _titled(title, rows, len(table.rows))
 
 
-def _configurations(dataset: Dataset, name: str, lines: Sequence[Series], drawn: Collection[str]) -> Iterator[str]:
-    columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
-    if name in _OF_RATES:
-        columns.insert(0, measured_column(dataset, dataset.rate))
-    for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        for row in map(dataset.configuration_rows.__getitem__, filter(drawn.__contains__, line.identities)):
-            values = []
-            for column in columns:
-                cell = column.cell(row)
-                if cell.text != MISSING:
-                    values.append(f"{in_sentence(column.heading.label)} {_printed(cell, column.heading.unit)}")
-            yield f"{joined(label, devices_label(row))}: {', '.join(values)}"
+def _printed(values: Iterable[tuple[Heading, Cell]]) -> str:
+    return ", ".join(f"{in_sentence(heading.label)} {cell.printed} {heading.unit}".rstrip() for heading, cell in values)
 
 
-def _printed(cell: Cell, unit: str) -> str:
-    return f"{cell.printed} {unit}".rstrip()
+def _titled(title: str, shown: Sequence[str], total: int) -> str:
+    more = text_if(total > len(shown), f"; and {total - len(shown)} more")
+    return f"{title}.{text_if(shown, ' ' + '; '.join(shown) + more + '.')}"
 
 
 #: Dates would make two renderings of one dataset differ.
@@ -133,9 +106,7 @@ class Figure:
         """Return the drawing for a width, or None."""
         if width not in self._drawings:
             with publication_style():
-                drawing = None
-                if self.draw:
-                    drawing = self.draw(width)
+                drawing = self.draw(width) if self.draw else None
                 if drawing is not None:
                     # Panels and texts are placed once: each file would take twice as long if it did so again.
                     engine = drawing.get_layout_engine()
@@ -213,6 +184,15 @@ class Figure:
             f'<img width="{pixels}" style="max-width:100%;height:auto" alt="{escape(self.alt or self.title)}" '
             f'src="{on_desktop}"></picture>'
         )
+
+
+def page_figure(
+    name: str, draw: Draw | None, caption: str, page_caption: str, table: Table | None, *, is_empty: bool = False
+) -> Figure:
+    """Return a figure whose title and empty text are those of its name, and whose numbers are those of a table."""
+    words = captions()[f"figure-{name}"]
+    alt = alt_text_of_table(words["title"], table) if table else ""
+    return Figure(name, words["title"], caption, None if is_empty else draw, words.get("empty", ""), page_caption, alt)
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str, described: str) -> None:

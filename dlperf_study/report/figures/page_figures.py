@@ -1,4 +1,4 @@
-"""The figures of single pages: drift, history, self-test and memory."""
+"""The figures of single pages: drift, history, self-test, memory and predictions."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,13 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
 from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.process_resources import HELD_COLUMNS
+from dlperf_study.prediction.curves import Curve
+from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
+from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
+from dlperf_study.prediction.prediction import Prediction, select_predictions
 from dlperf_study.report import context, formatting, series
-from dlperf_study.report.figures import charts, figure, line_charts
+from dlperf_study.report.figures import charts, line_charts
+from dlperf_study.report.figures.figure import Figure, page_figure
 from dlperf_study.report.figures.style import (
     COLUMN,
     COMPUTATION,
@@ -31,45 +36,31 @@ from dlperf_study.report.figures.style import (
     colour,
     marker,
     quantity_axes,
+    wrapped,
 )
+from dlperf_study.report.formatting import text_if
+from dlperf_study.report.say import caption
 from dlperf_study.report.tables import history_tables, page_tables, selftest_tables
+from dlperf_study.report.tables.prediction_tables import own_cases, prediction_table, study_predictions
 from dlperf_study.selftest.result import Comparison, SelftestResult
 
-_DRIFT_CAPTION = (
-    "One mark per run: its throughput relative to the geometric mean of its configuration, against the time at which "
-    "it began."
-)
-_ROUND_MEANS = "Line: the mean of a round, as in the table below."
-_ROUNDS = (
-    f"{_ROUND_MEANS} These means are over the rounds with a line; a round without all configurations has marks only. "
-    "Ratios are taken within rounds, so that what a round has in common cancels."
-)
-_INCOMPLETE_ROUNDS = "No two rounds have the same configurations, so no round has a line."
-_NO_ROUNDS = "These runs were not measured in rounds, so nothing takes a drift of the machine out of their ratios."
-_NO_ROUND = "in no round"
 _NUMBER_INCHES = 0.2
-_NO_TIMES = "No two runs of one configuration have a time at which they began."
 
 
-def drift(dataset: Dataset) -> Iterator[figure.Figure]:
+def drift(dataset: Dataset) -> Iterator[Figure]:
     """Yield each run's deviation from its configuration by start time."""
     counted = select_counted(dataset.runs)
     runs, effects = relative_rates(counted, dataset.rate), round_effects(counted, dataset.rate)
-    draw = None
-    if len(runs):
-        draw = partial(_draw_drift, dataset, runs, effects)
-    on_rounds = _ROUNDS
-    if not effects:
-        on_rounds = _NO_ROUNDS
-        if runs["round"].notna().any():
-            on_rounds = _INCOMPLETE_ROUNDS
-    about_marks = _DRIFT_CAPTION
-    if len(counted) < len(dataset.completed_runs):
-        about_marks += " Runs with background load are left out."
-    caption = f"{about_marks} {on_rounds} {context.conditions(dataset)}"
-    title, page_caption = "Drift of the machine", f"{about_marks} {_ROUND_MEANS if effects else ''}"
-    alt = figure.alt_text_of_table(title, page_tables.rounds(dataset))
-    yield figure.Figure("drift", title, caption, draw, _NO_TIMES, page_caption, alt)
+    kind = "no_rounds"
+    if effects:
+        kind = "rounds"
+    elif runs["round"].notna().any():
+        kind = "incomplete"
+    about = caption("figure-drift", has_disturbed=len(counted) < len(dataset.completed_runs))
+    whole = f"{about} {caption('figure-drift', kind)} {context.conditions(dataset)}"
+    on_page = f"{about} {text_if(effects, caption('figure-drift', 'means'))}"
+    draw = partial(_draw_drift, dataset, runs, effects)
+    yield page_figure("drift", draw, whole, on_page, page_tables.rounds(dataset), is_empty=runs.empty)
 
 
 def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect], width: Width) -> Drawing:
@@ -89,7 +80,7 @@ def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect]
             axes.plot(ends, [changes[name]] * 2, color=colour(position), linewidth=1.4, alpha=0.5)
     no_round = runs["round"].isna()
     if no_round.any():
-        axes.plot(minutes[no_round], percent[no_round], "x", color=INK, label=_NO_ROUND)
+        axes.plot(minutes[no_round], percent[no_round], "x", color=INK, label="in no round")
         line_charts.legend_below(drawing, [axes], width, named=[f"round {name}" for name in middles])
     quantity_axes(axes)
     axes.set_xlabel("Began after (min)")
@@ -113,25 +104,14 @@ def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
         top.spines["top"].set_visible(False)
 
 
-_HISTORY_CAPTION = (
-    "Throughput of each measurement / the first one of the configuration; bars: 95 % CI over the runs of a "
-    "measurement, without the variation between measurements."
-)
 _PANEL_INCHES, _COLUMNS = 1.7, {"page": 2, "column": 1}
-_NO_DATES = "No configuration was measured in two measurements."
 
 
-def history(measurements: Sequence[Measurement]) -> figure.Figure:
+def history(measurements: Sequence[Measurement]) -> Figure:
     """Return the throughput of re-measured configurations, by measurement."""
     lines = _history_lines(measurements)
-    draw = None
-    if lines:
-        draw = partial(_draw_history, measurements, lines)
-    title = "All measurements"
-    alt = ""
-    if lines:
-        alt = figure.alt_text_of_table(title, history_tables.dates(measurements))
-    return figure.Figure("history", title, _HISTORY_CAPTION, draw, _NO_DATES, alt=alt)
+    draw, table = partial(_draw_history, measurements, lines), history_tables.dates(measurements)
+    return page_figure("history", draw, caption("figure-history"), "", table, is_empty=not lines)
 
 
 def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
@@ -149,9 +129,8 @@ def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
 
 def _draw_history(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], width: Width) -> Drawing:
     parts = line_charts.parted(list(enumerate(lines.items())))
-    inches = _PANEL_INCHES
-    for part in parts:
-        inches = max(inches, line_charts.labels_inches((label for _, (label, _) in part), width))
+    names_inches = [line_charts.labels_inches((label for _, (label, _) in part), width) for part in parts]
+    inches = max(_PANEL_INCHES, *names_inches)
     columns = min(len(parts), _COLUMNS[width.name])
     rows = math.ceil(len(parts) / columns)
     drawing, panels = charts.panels(measurements[-1].dataset, width, rows, columns, rows * (inches + 0.4), share_y=True)
@@ -178,31 +157,18 @@ def _draw_history(measurements: Sequence[Measurement], lines: dict[str, np.ndarr
 
 RIGHT, WRONG = PALETTE[0], PALETTE[1]
 _MARGIN_INCHES = 0.6
-_RATIOS_CAPTION = (
-    "Dot and bar: the measured ratio of throughputs with its interval; black mark: the true ratio. Orange: the "
-    "interval misses the truth. An interval of 95 % does so in one of 20 cases."
-)
 
 
-def ratios(result: SelftestResult) -> figure.Figure:
+def ratios(result: SelftestResult) -> Figure:
     """Return a panel for each check with intervals."""
     drawn: dict[str, list[Comparison]] = {}
     for check in result.checks:
         for comparison in check.comparisons:
             if comparison.interval and comparison.verdict:
                 drawn.setdefault(check.name, []).append(comparison)
-    empty = "No check has a ratio with an interval."
-    if not drawn:
-        return figure.Figure("ratios", "Ratios and their truth", "", None, empty)
-    title = "Ratios and their truth"
-    return figure.Figure(
-        "ratios",
-        title,
-        _RATIOS_CAPTION,
-        partial(_draw_ratios, drawn),
-        empty,
-        alt=figure.alt_text_of_table(title, selftest_tables.comparisons(result)),
-    )
+    table = selftest_tables.comparisons(result)
+    draw, about = partial(_draw_ratios, drawn), text_if(drawn, caption("figure-ratios"))
+    return page_figure("ratios", draw, about, "", table, is_empty=not drawn)
 
 
 def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
@@ -220,9 +186,7 @@ def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     for axes, (name, comparisons), row in zip(panels.flat, ordered.items(), rows, strict=True):
         row.draw(axes)
         for y, comparison in enumerate(comparisons):
-            bar_colour = WRONG
-            if comparison.holds_truth:
-                bar_colour = RIGHT
+            bar_colour = RIGHT if comparison.holds_truth else WRONG
             if comparison.interval:
                 axes.plot(comparison.interval, [y, y], color=bar_colour, linewidth=3, alpha=0.4)
             axes.plot(comparison.measured, y, marker="o", color=bar_colour)
@@ -232,57 +196,34 @@ def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     return drawing
 
 
-MEMORY_TITLE = "What the memory of a rank holds"
-#: The kinds of peaks, the first that all configurations have is drawn; and what the rest of each is.
-_PEAKS = {
-    "peak_allocated_bytes": "activations and buffers",
-    "peak_process_bytes": "activations, buffers, and what a process needs without training, such as its libraries",
-}
+#: The kinds of peaks: the first that all configurations have is drawn.
+_PEAKS = ("peak_allocated_bytes", "peak_process_bytes")
 MOST_DRAWN = 30
-_REST = "Rest of the peak"
-_NO_PEAKS = "No configuration has both a peak and what its ranks hold."
 
 
-def memory(dataset: Dataset) -> Iterator[figure.Figure]:
+def memory(dataset: Dataset) -> Iterator[Figure]:
     """Yield the figure of what the ranks of configurations hold."""
     rows = dataset.configurations.dropna(subset=list(HELD_COLUMNS))
     peak = next((name for name in _PEAKS if len(rows) and rows[name].notna().all()), "")
     if not peak:
-        yield figure.Figure("memory", MEMORY_TITLE, "", None, _NO_PEAKS)
+        yield page_figure("memory", None, "", "", None, is_empty=True)
         return
     drawn = rows.loc[rows[peak].astype(float).nlargest(MOST_DRAWN).index].sort_index()
-    label, searched = COLUMNS[peak].label, ""
-    if drawn["largest_micro_batch"].notna().any():
-        searched = " At its end: the largest micro-batch that fits; ≥: none larger was tried."
-    caption = (
-        "Each part is that of the rank with most of it, as held after an update; "
-        f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
+    label, with_peak = COLUMNS[peak].label, dataset.configurations.dropna(subset=peak)
+    unknown = with_peak.loc[with_peak[list(HELD_COLUMNS)].isna().any(axis=1), "identity"]
+    names = list(map(series.configuration_labels(dataset).__getitem__, unknown))
+    more = text_if(len(names) > formatting.MOST_NAMED, f" and {len(names) - formatting.MOST_NAMED} more")
+    on_page = caption(
+        "figure-memory",
+        peak=label[0].lower() + label[1:],
+        rest=caption("figure-memory", peak),
+        searched=drawn["largest_micro_batch"].notna().any(),
+        count=len(rows),
+        shown=MOST_DRAWN,
+        unknown="; ".join(names[: formatting.MOST_NAMED]) + more,
     )
-    omission = ""
-    if len(rows) > MOST_DRAWN:
-        omission = f" The {MOST_DRAWN} of {len(rows)} with the highest peaks are shown."
-    draw, alt = (
-        partial(_draw_memory, dataset, drawn, peak),
-        figure.alt_text_of_table(MEMORY_TITLE, page_tables.memory(dataset)),
-    )
-    on_page = f"{caption}{omission}{_without_bar(dataset, peak)}"
-    yield figure.Figure(
-        "memory", MEMORY_TITLE, f"{on_page} {context.conditions(dataset)}", draw, _NO_PEAKS, on_page, alt
-    )
-
-
-def _without_bar(dataset: Dataset, peak: str) -> str:
-    rows, labels = dataset.configurations.dropna(subset=peak), series.configuration_labels(dataset)
-    names = []
-    for row in rows[rows[list(HELD_COLUMNS)].isna().any(axis=1)].itertuples():
-        names.append(labels[row.identity])
-    if not names:
-        return ""
-    more = ""
-    if len(names) > formatting.MOST_NAMED:
-        more = f" and {len(names) - formatting.MOST_NAMED} more"
-    named = f"{'; '.join(names[: formatting.MOST_NAMED])}{more}"
-    return f" Without a bar, as it is not known what their ranks hold (the table says why): {named}."
+    draw, table = partial(_draw_memory, dataset, drawn, peak), page_tables.memory(dataset)
+    yield page_figure("memory", draw, f"{on_page} {context.conditions(dataset)}", on_page, table)
 
 
 def _draw_memory(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Drawing:
@@ -297,18 +238,101 @@ def _draw_memory(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) 
         end_of_parts = end_of_parts + part
     # Parts of several ranks may be more than one rank has at its peak.
     rest = (rows[peak].astype(float) / unit.size - end_of_parts).clip(lower=0)
-    axes.barh(width=rest, left=end_of_parts, color=COMPUTATION, label=_REST, **style)
+    axes.barh(width=rest, left=end_of_parts, color=COMPUTATION, label="Rest of the peak", **style)
     axes.spines["left"].set_color(INK)
     for y, row in enumerate(rows.itertuples()):
         if not pd.isna(row.largest_micro_batch):
             end = getattr(row, peak) / unit.size
-            at_least = ""
-            if pd.isna(row.too_large_batch):
-                at_least = "≥ "
-            axes.annotate(
-                f"{at_least}{row.largest_micro_batch}", (end, y), (3, 0), textcoords="offset points", va="center"
-            )
+            largest = f"{text_if(pd.isna(row.too_large_batch), '≥ ')}{row.largest_micro_batch}"
+            axes.annotate(largest, (end, y), (3, 0), textcoords="offset points", va="center")
     axes.margins(x=0.1)
     axes.set_xlabel(unit.axis)
     line_charts.legend_below(drawing, [axes], width)
     return drawing
+
+
+MOST_SERIES, _SERIES_COLUMNS = 6, {"page": 3, "column": 2}
+_SERIES_INCHES, _LETTERS = 1.9, {"page": 32, "column": 24}
+
+
+def prediction(dataset: Dataset) -> Iterator[Figure]:
+    """Yield the figure of predictions; of many series, the first."""
+    results = study_predictions(dataset)
+    drawn = list(select_predictions(results))
+    facts: dict[str, Any] = {"has_cases": own_cases(dataset), "count": len(drawn), "shown": MOST_SERIES}
+    on_page = caption("figure-prediction", **facts)
+    draw, table = partial(_draw_predictions, dataset, drawn[:MOST_SERIES]), prediction_table(results)
+    whole = f"{on_page} {context.conditions(dataset)}"
+    yield page_figure("prediction", draw, whole, on_page, table, is_empty=not drawn)
+
+
+def _draw_predictions(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> Drawing:
+    columns = min(len(predictions), _SERIES_COLUMNS[width.name])
+    rows = math.ceil(len(predictions) / columns)
+    drawing, panels = charts.panels(dataset, width, rows, columns, rows * _SERIES_INCHES + 0.3)
+    for axes, prediction in zip(panels, predictions, strict=False):
+        _draw_prediction(axes, prediction)
+        _draw_case(axes, dataset, prediction.curve)
+        measured = [point.devices for point in prediction.curve.all_points]
+        line_charts.device_axes(axes, [*measured, *(size.devices for size in prediction.sizes)], logarithmic_y=False)
+        axes.set_title(wrapped(prediction.curve.title, _LETTERS[width.name]))
+        axes.set_xlabel("Devices")
+    for axes in panels[len(predictions) :]:
+        axes.set_visible(False)
+    drawing.supylabel(f"Throughput of a device ({COLUMNS[dataset.rate].unit})", fontsize=7)
+    line_charts.legend_below(drawing, panels[: len(predictions)], width)
+    return drawing
+
+
+def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
+    curve, reference, tested = prediction.curve, prediction.reference, prediction.largest_tested
+    last = max(tested, *(size.units for size in prediction.sizes))
+    ideal: dict[str, Any] = {"color": SOFT, "linestyle": (0, (1, 1.5)), "label": line_charts.IDEAL}
+    axes.axhline(reference.rate / reference.devices, linewidth=0.9, **ideal)
+    _draw_line(axes, curve, curve.points[0].units, tested, "-", "node ring")
+    if last > tested:
+        _draw_line(axes, curve, tested, last, (0, (4, 1.5)), "not tested")
+    _draw_band(axes, curve, tested)
+    for point in curve.all_points:
+        bounds = point.log_rate.factor_interval()
+        if bounds:
+            ends = (bounds.low / point.devices, bounds.high / point.devices)
+            axes.vlines(point.devices, *ends, color=PALETTE[0], linewidth=1.4, alpha=0.6)
+        face = "white"
+        if bounds:
+            face = PALETTE[0]
+        axes.plot(point.devices, point.rate / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
+
+
+def _draw_line(axes: Axes, curve: Curve, first: int, last: int, style: object, label: str) -> None:
+    units = np.unique(np.geomspace(first, last, 40).round()).astype(int)
+    devices = units * curve.devices_per_unit
+    rates = [predicted_rate(curve, int(count)) for count in units]
+    axes.plot(devices, rates / devices, color=INK, linestyle=style, linewidth=1.0, label=label)
+
+
+def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
+    """Draw the intervals from the largest measured to the largest tested size."""
+    if tested == curve.last.units:
+        return
+    # The band begins at what was measured.
+    devices, lows, highs = [curve.last.devices], [curve.last.rate], [curve.last.rate]
+    units = np.unique(np.geomspace(curve.last.units, tested, 24).round()).astype(int)
+    for count in units[1:].tolist():
+        score = tested_score(curve, count)
+        if not isinstance(score, str):
+            bounds = interval(curve, score, predicted_log_rate(curve, count))
+            devices.append(count * curve.devices_per_unit)
+            lows.append(bounds.low)
+            highs.append(bounds.high)
+    low, high = np.array(lows) / devices, np.array(highs) / devices
+    label = f"{100 * COVERAGE:g} %"
+    axes.fill_between(devices, low, high, color=PALETTE[1], alpha=0.25, linewidth=0, label=label)
+
+
+def _draw_case(axes: Axes, dataset: Dataset, curve: Curve) -> None:
+    for case in own_cases(dataset):
+        if (case.curve.identity, case.curve.unit) == (curve.identity, curve.unit):
+            rate = predicted_rate(case.curve, case.target.units) / case.target.devices
+            style: dict[str, Any] = {"color": PALETTE[2], "markerfacecolor": "white", "linestyle": "none"}
+            axes.plot(case.target.devices, rate, "D", label="from smaller sizes", **style)

@@ -1,9 +1,8 @@
 """The figure of published speedups, with ours, where ours answer the same question."""
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,23 +15,14 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context, formatting, series
-from dlperf_study.report.figures import charts, figure, line_charts, style
+from dlperf_study.report.figures import charts, line_charts, style
+from dlperf_study.report.figures.figure import Figure, page_figure
 from dlperf_study.report.figures.line_charts import LineBlock, legend_below
+from dlperf_study.report.say import caption
 from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
 _TITLE_INCHES, _LETTERS_PER_INCH = 0.6, 14
-_CAPTION = (
-    "Dotted: ideal scaling from one device. Each line is relative to the baseline at its name: compare shapes only. "
-)
-_DASHED = "Dashed: ours, on our machine; solid: published."
-_MARKS = "Marks of ours, on our machine, have no line: each was measured on one number of devices."
-_INTERVALS = " Bars: intervals, of what is published from the printed runs."
-_NO_INTERVAL = " Open markers have no interval: one value is printed, or too few runs."
-_NOT_DRAWN = " Not drawn, but in the tables, as nothing measured here answers the same question: "
-_EMPTY = (
-    "No published speedup has a measured one of the same question next to it: published numbers are in the tables only."
-)
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,7 @@ class _Part:
         return [LineBlock(part, SCALING_RATIOS, names, details, width) for part in line_charts.parted(ordered)]
 
 
-def speedups(dataset: Dataset) -> figure.Figure:
+def speedups(dataset: Dataset) -> Figure:
     """Return published and measured speedup and efficiency against devices."""
     published = read_published(dataset)
     parts = []
@@ -63,24 +53,23 @@ def speedups(dataset: Dataset) -> figure.Figure:
         lines = _published_lines(published, points)
         title = f"{formatting.display_name(model)}: {published.sources[source].title}"
         parts.append(_Part(title, lines, _our_lines(dataset, lines)))
-    drawn, title = [part for part in parts if part.ours], "Published speedups, and ours"
+    drawn, name = [part for part in parts if part.ours], "published-speedups"
     if not drawn:
-        return figure.Figure("published-speedups", title, "", None, _EMPTY if published.sources else context.NO_SOURCES)
-    ours = list(chain.from_iterable(part.ours for part in drawn))
-    about_lines = caption = _CAPTION + _MARKS
-    if any(line.rows["world_size"].nunique() > 1 for line in ours):
-        about_lines = caption = _CAPTION + _DASHED
-    all_lines = chain.from_iterable(part.lines for part in drawn)
-    has_interval = pd.concat([line.rows["speedup_low"].notna() for line in all_lines])
-    if has_interval.any():
-        caption += _INTERVALS
-    if not has_interval.all():
-        caption += _NO_INTERVAL
-    if not_drawn := [part.title for part in parts if part.published and not part.ours]:
-        caption += f"{_NOT_DRAWN}{formatting.listed(not_drawn)}."
-    caption += context.quick_label(dataset)
-    alt = figure.alt_text_of_table(title, next_to_ours(dataset))
-    return figure.Figure("published-speedups", title, caption, partial(_draw, dataset, drawn), "", about_lines, alt)
+        nothing = page_figure(name, None, "", "", None, is_empty=True)
+        return replace(nothing, empty=nothing.empty if published.sources else context.NO_SOURCES)
+    lines = pd.concat([line.rows for part in drawn for line in part.lines])
+    sizes = [line.rows["world_size"].nunique() for part in drawn for line in part.ours]
+    about_lines = caption(f"figure-{name}", "lines", has_our_lines=max(sizes) > 1)
+    has_interval = lines["speedup_low"].notna()
+    further = caption(
+        f"figure-{name}",
+        has_interval=has_interval.any(),
+        lacks_interval=not has_interval.all(),
+        not_drawn=formatting.listed(part.title for part in parts if part.published and not part.ours),
+    )
+    whole = " ".join(filter(None, (about_lines, further))) + context.quick_label(dataset)
+    figure = page_figure(name, partial(_draw, dataset, drawn), whole, about_lines, next_to_ours(dataset))
+    return replace(figure, empty="")
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[series.Series]:

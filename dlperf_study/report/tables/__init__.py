@@ -1,6 +1,6 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
-from dlperf_study.report.tables.about_tables import about, environments
+from dlperf_study.report.tables.about_tables import about, environments, rules
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
 from dlperf_study.report.tables.page_tables import (
     collectives,
@@ -19,7 +19,6 @@ from dlperf_study.report.tables.page_tables import (
     telemetry,
 )
 from dlperf_study.report.tables.prediction_tables import back_test, further_measurements, not_predicted, predictions
-from dlperf_study.report.tables.rule_table import rules
 from dlperf_study.report.tables.study_tables import (
     comparison,
     differences,

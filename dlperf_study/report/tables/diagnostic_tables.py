@@ -17,7 +17,9 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, list_pages
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
 from dlperf_study.report import context, formatting, section, series
-from dlperf_study.report.tables.table import Cell, Heading, Page, Table
+from dlperf_study.report.formatting import text_if
+from dlperf_study.report.say import caption
+from dlperf_study.report.tables.table import Cell, Page, Table, make_table
 from dlperf_study.study.study import PUBLISHED
 
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
@@ -97,29 +99,20 @@ ANCHOR = "diagnostics"
 MOST_KINDS = 5
 _SUMMARY_FILE = "index.html"
 _LOGS = "Logs"
-
-
 _HEADINGS = ("severity", "identity", "repetition", "subject", "message")
-_NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
-_NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
-_NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
 
 
 def diagnostics(dataset: Dataset, topic: str = "") -> Table:
     """Return all diagnostics, or the diagnostics of one topic's page."""
-    headings = tuple(Heading(COLUMNS[name].label) for name in _HEADINGS)
-    published = ""
-    if topic == PUBLISHED:
-        published = _NOT_THE_PUBLISHED
-    caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    empty = _NO_DIAGNOSTIC_HERE
+    definition = COLUMNS["severity"].definition.capitalize()
+    about = caption("diagnostics", definition=definition, is_published=topic == PUBLISHED)
+    empty = caption("diagnostics", "empty_page")
     if dataset.diagnostics.empty:
-        empty = _NO_DIAGNOSTIC
-    name = "diagnostics"
-    if topic:
-        name = f"diagnostics-{topic}"
-    rows = tuple(diagnostic_rows(dataset, diagnostics_about(dataset, topic)))
-    return Table(name, "Diagnostics", caption, headings, rows, empty=empty)
+        empty = caption("diagnostics", "empty")
+    rows = diagnostic_rows(dataset, diagnostics_about(dataset, topic))
+    name, title = f"diagnostics{text_if(topic, f'-{topic}')}", caption("diagnostics", "title")
+    headings = [COLUMNS[heading].label for heading in _HEADINGS]
+    return make_table(name, headings, rows, about + context.quick_label(dataset), title=title, empty=empty)
 
 
 @dataclass(frozen=True)
@@ -215,24 +208,16 @@ class DiagnosticOverview:
         counts = {severity: int(totals[severity]) for severity in reversed(Severity) if severity in totals}
         if not counts:
             return '<p class="diagnostics">No warnings.</p>'
-        page = _SUMMARY_FILE
+        page, topic = _SUMMARY_FILE, ""
         if QUALITY in self.dataset.plan.questions:
-            page = Page.answering(QUALITY).file
-        verb = "concern"
-        if sum(counts.values()) == 1:
-            verb = "concerns"
-        kind = "diagnostics"
-        if Severity.ERROR in counts:
-            kind = "diagnostics error"
+            page, topic = Page.answering(QUALITY).file, QUALITY
+        verb = "concern" + text_if(sum(counts.values()) == 1, "s")
+        kind = "diagnostics" + text_if(Severity.ERROR in counts, " error")
         counted_diagnostics = formatting.listed([counted(count, severity) for severity, count in counts.items()])
         link = section.page_link(f"{page}#{ANCHOR}", counted_diagnostics)
         # Next to a notebook no page has their messages.
-        topic = ""
-        if QUALITY in self.dataset.plan.questions:
-            topic = QUALITY
-        code = ""
-        if not is_building_report():
-            code = f" <code>results.warnings({topic!r})</code> has their messages."
+        code = f" <code>results.warnings({topic!r})</code> has their messages."
+        code = text_if(not is_building_report(), code)
         return f'<p class="{kind}">{link} {verb} these numbers: {escape(self._kinds())}.{code}</p>'
 
     def _kinds(self) -> str:
@@ -241,11 +226,9 @@ class DiagnosticOverview:
         subjects = about["subject"].map(subject_label)
         counts: Counter[str] = Counter()
         for severity in reversed(Severity):
-            of_severity = subjects[about["severity"] == severity].value_counts()
-            counts.update(dict(of_severity))
+            counts.update(dict(subjects[about["severity"] == severity].value_counts()))
         # In the order of their severity, as they were counted.
-        kinds = []
-        for subject, count in islice(counts.items(), MOST_KINDS):
-            kinds.append(f"{in_sentence(subject)} {count}")
+        kinds = [f"{in_sentence(subject)} {count}" for subject, count in counts.items()]
         remaining = sum(islice(counts.values(), MOST_KINDS, None))
-        return formatting.listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
+        others = text_if(remaining, f"{remaining} about other things")
+        return formatting.listed(filter(None, (*kinds[:MOST_KINDS], others)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.report.formatting import html_text
+from dlperf_study.report.formatting import html_text, text_if
 from dlperf_study.report.section import anchor_link, downloads, evidence_link, notebook_style, page_link
 
 if TYPE_CHECKING:
@@ -42,21 +42,17 @@ def html_on_page(table: "Table") -> str:
     caption = table.caption if table.page_caption is None else table.page_caption
     definitions = _list(_note_lines(table))
     folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
-    files = ""
-    if table.is_saved and table.rows:
-        files = downloads("tables", table.name, "csv", "tex")
+    files = text_if(table.is_saved and table.rows, downloads("tables", table.name, "csv", "tex"))
     positions: Sequence[int] = range(len(table.rows))
     button = ""
     if table.is_saved and is_long(table):
         positions = table.first or range(FIRST_ROWS)
-        which = "the first"
-        if table.first:
-            which = "the largest, the smallest and those with a remark"
+        which = "the largest, the smallest and those with a remark" if table.first else "the first"
         button = (
             f'<p class="further">{len(positions)} of {len(table.rows)} rows are shown: {which}. '
             f'<button type="button" data-rows="tables/{escape(table.name)}.js">Show and search all rows</button></p>'
         )
-    body = button + _grid(table, positions) + _footnotes(table, positions) + (folded if definitions else "")
+    body = button + _grid(table, positions) + _footnotes(table, positions) + text_if(definitions, folded)
     return notebook_style() + _figure(table, caption, body, anchor_link(f"table-{table.name}") + files)
 
 
@@ -69,9 +65,7 @@ def script_of_rows(table: "Table") -> str:
 
 def _figure(table: "Table", caption: str, body: str, links: str = "") -> str:
     heading = f"<b>{escape(table.title)}.</b> {escape(caption)}".rstrip() + links
-    content = body
-    if not table.rows:
-        content = f'<p class="nothing">{html_text(table.empty)}</p>'
+    content = body if table.rows else f'<p class="nothing">{html_text(table.empty)}</p>'
     return f'<figure class="table" id="table-{table.name}"><figcaption>{heading}</figcaption>{content}</figure>'
 
 
@@ -97,9 +91,7 @@ def _footnotes(table: "Table", positions: Sequence[int]) -> str:
         return ""
     # Who points at a letter reads its note there; paper has all of them.
     summary = f"{counted(count, 'note')}, also shown where a letter is pointed at"
-    state = ""
-    if count <= MOST_OPEN:
-        state = " open"
+    state = text_if(count <= MOST_OPEN, " open")
     return f'<details class="footnotes"{state}><summary>{summary}</summary>{notes}</details>'
 
 
@@ -112,24 +104,16 @@ def _footnote_lines(table: "Table", footnotes: "Iterable[Footnote]") -> Iterator
 
 
 def _list(lines: list[str]) -> str:
-    if lines:
-        return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>'
-    return ""
+    return text_if(lines, f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>')
 
 
 def _grid(table: "Table", positions: Sequence[int]) -> str:
     head = ""
     for heading in table.headings:
-        unit = ""
-        if heading.unit:
-            unit = f' <span class="unit">{escape(heading.unit)}</span>'
-        kind = ""
-        if heading.numeric:
-            kind = ' class="number"'
+        unit = text_if(heading.unit, f' <span class="unit">{escape(heading.unit)}</span>')
+        kind = text_if(heading.numeric, ' class="number"')
         anchor = table.definition_anchor(heading)
-        link = ""
-        if anchor:
-            link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>'
+        link = text_if(anchor, f'<a class="definition" href="#{anchor}" aria-label="definition"></a>')
         column = ""
         if name := heading.column:
             # A page shows how its numbers were made, also where no note defines the column.
@@ -149,9 +133,7 @@ def _rows(table: "Table", positions: Sequence[int]) -> str:
     """Return the rows at these positions, each group below its name."""
     lines, all_most_decimals = [], []
     for position, heading in enumerate(table.headings):
-        decimals = []
-        if heading.interval:
-            decimals = [len(_decimals(row[position])) for row in table.rows]
+        decimals = (len(_decimals(row[position])) for row in table.rows if heading.interval)
         all_most_decimals.append(max(decimals, default=0))
     for group, row in table.grouped(positions):
         if group:
@@ -163,39 +145,27 @@ def _rows(table: "Table", positions: Sequence[int]) -> str:
 
 def _decimals(cell: "Cell") -> str:
     with_decimals = _WITH_DECIMALS.fullmatch(cell.text)
-    if with_decimals:
-        return with_decimals[1]
-    return ""
+    return with_decimals[1] if with_decimals else ""
 
 
 def _padding(cell: "Cell", most_decimals: int) -> str:
     """Return padding for missing decimals, so that decimal points align."""
     if not cell.text[-1:].isdigit() or (missing := most_decimals - len(_decimals(cell))) <= 0:
         return ""
-    point = "."
-    if _decimals(cell):
-        point = ""
+    point = text_if(not _decimals(cell), ".")
     return f'<i class="pad" data-pad="{point}{"0" * missing}"></i>'
 
 
 def _html_cell(table: "Table", cell: "Cell", heading: "Heading", most_decimals: int) -> str:
     """Return a cell; its footnote letters show the notes when pointed at."""
-    kind = ""
-    if heading.numeric:
-        kind = ' class="number"'
-    anchor = ""
-    if cell.anchor:
-        anchor = f' id="{escape(cell.anchor)}"'
-    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.marked))
-    value = escaped
+    kind, anchor = text_if(heading.numeric, ' class="number"'), text_if(cell.anchor, f' id="{escape(cell.anchor)}"')
+    value = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.marked))
     if cell.code:
-        value = f"<code>{escaped}</code>"
+        value = f"<code>{value}</code>"
     if cell.evidence and table.is_saved:
         value = evidence_link(cell.evidence, value)
     title = escape("\n".join(map(str, cell.footnotes)))
-    mark = ""
-    if cell.footnotes:
-        mark = f'<sup title="{title}">{table.marks(cell)}</sup>'
+    mark = text_if(cell.footnotes, f'<sup title="{title}">{table.marks(cell)}</sup>')
     if not heading.interval:
         return f"<td{kind}{anchor}>{value}{mark}</td>"
     value += _padding(cell, most_decimals)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dlperf_study.report.formatting import latex_escaped
+from dlperf_study.report.formatting import latex_escaped, text_if
 
 if TYPE_CHECKING:
     from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -40,9 +40,7 @@ _SIZES = (_Type(r"\footnotesize", 8.5), _Type(r"\scriptsize", 7.97))
 def latex_table(table: "Table", study: str) -> str:
     """Return a floating environment as wide as a column or page."""
     layout = _layout(table)
-    float_name = "table*"
-    if layout.width <= COLUMN_POINTS:
-        float_name = "table"
+    float_name = "table" + text_if(layout.width > COLUMN_POINTS, "*")
     head = [
         f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
         f"\\label{{tab:{study}-{table.name}}}",
@@ -131,11 +129,10 @@ def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
 
 def _wide(table: "Table", widths: Sequence[float] | Mapping[int, float]) -> list[int]:
     """Return the positions of columns that can be wrapped, widest first."""
-    wide = [
-        position
-        for position, heading in enumerate(table.headings)
-        if not heading.numeric and widths[position] > _NARROWEST
-    ]
+    wide = []
+    for position, heading in enumerate(table.headings):
+        if not heading.numeric and widths[position] > _NARROWEST:
+            wide.append(position)
     return sorted(wide, key=lambda position: -widths[position])
 
 
@@ -199,9 +196,7 @@ def _em(character: str) -> float:
     font = FT2Font(f"{get_data_path()}/fonts/ttf/cmr10.ttf")
     # 10 points at 7200 dots an inch: a thousand dots are an em.
     font.set_size(10, 7200)
-    measured_character = "m"
-    if font.get_char_index(ord(character)):
-        measured_character = character
+    measured_character = character if font.get_char_index(ord(character)) else "m"
     return float(font.load_char(ord(measured_character)).linearHoriAdvance) / 65536 / 1000
 
 
@@ -223,9 +218,7 @@ def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
 
 
 def _grid(table: "Table", layout: _Layout) -> list[str]:
-    shown = table
-    if layout.has_name_lines:
-        shown = _drop_names(table)
+    shown = _drop_names(table) if layout.has_name_lines else table
     lines = [f"\\begin{{tabular}}{{@{{}}{_columns(shown, layout)}@{{}}}}", r"\toprule"]
     if any(heading.label for heading in shown.headings):
         lines += [_headings(shown, layout), r"\midrule"]
@@ -262,9 +255,7 @@ def _headings(table: "Table", layout: _Layout) -> str:
     for position, heading in enumerate(table.headings):
         body = layout.wrapped.get(position) or _body_width(table, position, layout.type, layout.stacked)
         lines = map(latex_escaped, _heading_lines(heading, body, layout.type))
-        side = "l"
-        if heading.numeric:
-            side = "r"
+        side = "r" if heading.numeric else "l"
         label = f"\\shortstack[{side}]{{{_LINE_BREAK.join(lines)}}}"
         span = 1 if layout.stacked else heading.span
         labels.append(f"\\multicolumn{{{span}}}{{{'c' if span > 1 else side}}}{{{label}}}")
@@ -288,9 +279,7 @@ def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, positio
     if not heading.interval:
         return _text(cell, value, marks)
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
-    interval = ""
-    if cell.interval:
-        interval = f"{{{latex_escaped(cell.interval)}}}"
+    interval = text_if(cell.interval, f"{{{latex_escaped(cell.interval)}}}")
     if not layout.stacked:
         return f"{value} & {interval}{mark}"
     # The value is on the line of its row, as what stands in one line is.
@@ -309,9 +298,7 @@ def _breakable(text: str) -> str:
 
 
 def _superscript(marks: str) -> str:
-    if marks:
-        return f"\\textsuperscript{{{marks}}}"
-    return ""
+    return text_if(marks, f"\\textsuperscript{{{marks}}}")
 
 
 def _notes(table: "Table") -> Iterator[tuple[str, str]]:

@@ -1,38 +1,98 @@
-"""What is predicted of sizes that were not measured: a table of a study's curves, and the same as text."""
+"""What is predicted of sizes that were not measured: tables of a study's curves, and the same as text and JSON."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.cells import bounded_value
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.statistics import bounded
-from dlperf_study.prediction.curves import Curve, Unit
-from dlperf_study.prediction.intervals import COVERAGE, Case, interval, tested_score
+from dlperf_study.metrics.statistics import Interval, bounded
+from dlperf_study.prediction.curves import Curve, Unit, curves_of_study
+from dlperf_study.prediction.intervals import (
+    COVERAGE,
+    Case,
+    interval,
+    largest_left_out,
+    reason_against_ring,
+    tested_score,
+)
 from dlperf_study.prediction.narrowing import compute_half_width, narrowings
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, refused_curves, select_predictions
-from dlperf_study.report.formatting import MINUS, format_bounded, integer, listed
-from dlperf_study.report.predictions import own_cases, study_predictions
-from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
+from dlperf_study.prediction.prediction import (
+    PredictedSize,
+    Prediction,
+    Refusal,
+    predict,
+    refused_curves,
+    select_predictions,
+)
+from dlperf_study.report.formatting import MINUS, format_bounded, integer, listed, model_name, text_if
+from dlperf_study.report.say import caption
+from dlperf_study.report.series import SEPARATOR, all_series, joined, short_labels
+from dlperf_study.report.tables.table import Cell, Heading, Table, as_text, make_table
 
 _SHARE = f"{100 * COVERAGE:g} %"
-METHOD = (
-    "Predicted by the ring of nodes (devices, inside one node): what a step waits for grows with (m − 1)/m of m nodes, "
-    "from the smallest and the largest measured size. Nothing is fitted."
-)
-INTERVALS = (
-    f"{_SHARE} intervals: from published series of other laboratories, predicted in the same way; each laboratory "
-    "weighs the same, and the error of the measured rates is added."
-)
-_NO_ERROR = "The measured rates have no interval, as of fewer than three runs: what runs differ by is not in these."
-_FURTHER_CAPTION = (
-    f"Half-widths of intervals of {_SHARE}, upwards, as they are now and as they would be about. A further size is "
-    "taken to give what is predicted, with the error of the largest measured one; more runs to have the mean and "
-    "deviation of those there are."
-)
-_ONE_RUN = "fewer than three runs: no interval"
-_NOTHING = "No series has a second size, so nothing can be predicted."
+
+
+@kept_with_dataset
+def study_curves(dataset: Dataset) -> list[Curve]:
+    """Return the curves of a study, labelled by model and series."""
+    series = all_series(dataset.whole or dataset)
+    labels: dict[str, str] = {}
+    for line, label in zip(series, short_labels(series), strict=True):
+        model = model_name(dataset.configuration_rows[line.identities[0]])
+        name = joined(model, *filter(model.__ne__, label.split(SEPARATOR)))
+        labels |= dict.fromkeys(line.identities, name)
+    return [replace(curve, label=labels[curve.identity]) for curve in curves_of_study(dataset)]
+
+
+def study_predictions(
+    dataset: Dataset, unit: Unit | None = None, sizes: Sequence[int] = ()
+) -> list[Prediction | Refusal]:
+    """Return the predictions of a study for larger sizes."""
+    return predict(study_curves(dataset), unit, sizes)
+
+
+def own_cases(dataset: Dataset) -> list[Case]:
+    """Return the largest size of each series with three sizes."""
+    return largest_left_out(curve for curve in study_curves(dataset) if not reason_against_ring(curve))
+
+
+def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
+    """Return predictions and refusals as JSON content."""
+    contents = []
+    for result in results:
+        curve = result.curve
+        content: dict[str, Any] = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit}
+        content["measured"] = {point.devices: point.rate for point in curve.all_points}
+        if isinstance(result, Refusal):
+            content["refused"] = result.reason
+        else:
+            content["efficiency_relative_to_devices"] = result.reference.devices
+            content["largest_tested"] = result.largest_tested
+            content["sizes"] = [_size_content(result, size) for size in result.sizes]
+        contents.append(content)
+    return contents
+
+
+def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]:
+    return {
+        f"{prediction.curve.unit}s": size.units,
+        "devices": size.devices,
+        "rate": size.rate,
+        "efficiency": size.efficiency,
+        "rate_interval": _bounds(size.rate_interval),
+        "efficiency_interval": _bounds(size.efficiency_interval),
+        "reason": size.reason,
+        "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(prediction, size)},
+    }
+
+
+def _bounds(interval: Interval | None) -> list[float] | None:
+    return [interval.low, interval.high] if interval else None
 
 
 def predictions(dataset: Dataset) -> Table:
@@ -42,52 +102,39 @@ def predictions(dataset: Dataset) -> Table:
 
 def not_predicted(dataset: Dataset) -> Table:
     """Return the series without predictions, and why."""
-    headings = (Heading("Series"), Heading("Not predicted"))
     rows = []
     for result in study_predictions(dataset):
         if isinstance(result, Refusal):
-            rows.append((Cell(f"{result.curve.title}, {_measured(result.curve)}"), Cell(result.reason)))
-    empty = "Every series is predicted."
-    return Table("not-predicted", "What can't be predicted", "", headings, tuple(rows), empty=empty)
+            rows.append((f"{result.curve.title}, {_measured(result.curve)}", result.reason))
+    return make_table("not-predicted", ("Series", "Not predicted"), rows)
 
 
 def back_test(dataset: Dataset) -> Table:
     """Return the largest size of each series, predicted from smaller ones."""
-    rows = [_case_row(dataset, case) for case in own_cases(dataset)]
     unit = COLUMNS[dataset.rate].unit
-    headings = (
-        Heading("Series"),
-        Heading("From"),
-        Heading("Size"),
-        Heading("Predicted", unit, numeric=True, interval=True),
-        Heading("Measured", unit, numeric=True, interval=True),
-        Heading("Error", "%", numeric=True),
-    )
-    caption = f"Intervals of predictions are {_SHARE}, those of measured rates 95 %."
-    empty = "No series has three sizes, of which the largest could be predicted from the others."
-    title = "The largest size, predicted from the smaller ones"
-    return Table("back-test", title, caption, headings, tuple(rows), empty=empty)
+    rates = Heading.number("Predicted", unit, interval=True), Heading.number("Measured", unit, interval=True)
+    headings = ("Series", "From", "Size", *rates, Heading.number("Error", "%"))
+    rows = map(partial(_case_row, dataset), own_cases(dataset))
+    return make_table("back-test", headings, rows, caption("back-test", share=_SHARE))
 
 
-def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
+def _case_row(dataset: Dataset, case: Case) -> tuple[Any, ...]:
     curve, target = case.curve, case.target
     log_rate = predicted_log_rate(curve, target.units)
     score = tested_score(curve, target.units)
-    reason = ""
+    reason, bounds = "", None
     if isinstance(score, str):
         reason = score
-    bounds = None
-    if not isinstance(score, str):
+    else:
         bounds = interval(curve, score, log_rate)
-    predicted = Cell.of(bounded(log_rate.factor, bounds), reason)
     measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
     return (
-        Cell(curve.title),
-        Cell(listed(str(point.units) for point in curve.points)),
-        Cell(counted(target.units, curve.unit)),
-        predicted,
-        Cell.of(measured, _ONE_RUN),
-        Cell(f"{100 * (log_rate.factor / target.rate - 1):+.1f}".replace("-", MINUS)),
+        curve.title,
+        listed(str(point.units) for point in curve.points),
+        counted(target.units, curve.unit),
+        Cell.of(bounded(log_rate.factor, bounds), reason),
+        Cell.of(measured, caption("back-test", "one_run")),
+        f"{100 * (log_rate.factor / target.rate - 1):+.1f}".replace("-", MINUS),
     )
 
 
@@ -96,21 +143,14 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     rows, groups = [], []
     for prediction in select_predictions(results):
         for size in prediction.sizes:
-            name, devices = Cell(counted(size.units, prediction.curve.unit)), Cell(integer(size.devices))
             rate = Cell.of(bounded(size.rate, size.rate_interval), size.reason)
             efficiency = Cell.of(bounded(size.efficiency, size.efficiency_interval), size.reason)
-            rows.append((name, devices, rate, efficiency))
+            rows.append((_size_name(prediction, size), integer(size.devices), rate, efficiency))
             groups.append(prediction.curve.title)
     rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in select_predictions(results)}))
-    headings = (
-        Heading("Size"),
-        Heading("Devices", numeric=True),
-        Heading("Throughput", rate_unit, numeric=True, interval=True),
-        Heading("Efficiency", numeric=True, interval=True),
-    )
-    title, caption = "Sizes that were not measured", f"{_SHARE} intervals. {METHOD}"
-    notes = tuple(_notes(results))
-    return Table("predictions", title, caption, headings, tuple(rows), notes, _NOTHING, tuple(groups))
+    numbers = Heading.number("Throughput", rate_unit, interval=True), Heading.number("Efficiency", interval=True)
+    headings, about = ("Size", Heading.number("Devices"), *numbers), f"{_SHARE} intervals. {caption('predictions')}"
+    return make_table("predictions", headings, rows, about, notes=_notes(results), groups=groups)
 
 
 def describe(results: Sequence[Prediction | Refusal]) -> str:
@@ -124,7 +164,7 @@ def describe(results: Sequence[Prediction | Refusal]) -> str:
         series = (f"  {curve.title}, {_measured(curve)}" for curve in curves)
         parts.append("\n".join([f"not predicted: {reason}", *series]))
     if any(select_predictions(results)):
-        parts.append(f"{METHOD}\n{INTERVALS}")
+        parts.append(f"{caption('predictions')}\n{caption('predictions', 'intervals', share=_SHARE)}")
     return "\n\n".join(parts)
 
 
@@ -140,16 +180,11 @@ def _reasons(prediction: Prediction) -> Iterator[str]:
 
 def _measured(curve: Curve) -> str:
     """Return the measured sizes of a curve and the largest's throughput."""
-    sizes = listed(str(point.units) for point in curve.points)
-    devices = ""
-    if curve.unit == Unit.NODE:
-        devices = f" of {counted(curve.devices_per_unit, 'device')}"
-    units = _plural(curve.unit, [point.units for point in curve.points])
-    rate = format_bounded(curve.last.rate)[0]
-    largest = ""
-    if len(curve.points) > 1:
-        largest = f" on {curve.points[-1].units}"
-    return f"measured on {sizes} {units}{devices}, {rate} {curve.rate_unit}{largest}"
+    sizes = [point.units for point in curve.points]
+    units = f"{listed(map(str, sizes))} {_plural(curve.unit, sizes)}"
+    devices = text_if(curve.unit == Unit.NODE, f" of {counted(curve.devices_per_unit, 'device')}")
+    rate = f"{format_bounded(curve.last.rate)[0]} {curve.rate_unit}"
+    return f"measured on {units}{devices}, {rate}{text_if(len(sizes) > 1, f' on {sizes[-1]}')}"
 
 
 def _plural(unit: Unit, units: Sequence[int]) -> str:
@@ -162,15 +197,15 @@ def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
     """Yield notes on efficiency, the largest tested size, and errors left out."""
     for prediction in select_predictions(results):
         curve = prediction.curve
-        name = "" if len(results) == 1 else f"{curve.title}: "
-        reach = "No larger size has an interval."
-        if prediction.largest_tested != curve.last.units:
-            reach = f"The largest size with an interval: {counted(prediction.largest_tested, curve.unit)}."
-        yield f"{name}Efficiency is relative to {counted(prediction.reference.devices, 'device')}. {reach}"
+        name = text_if(len(results) > 1, f"{curve.title}: ")
+        has_larger = prediction.largest_tested != curve.last.units
+        size = text_if(has_larger, counted(prediction.largest_tested, curve.unit))
+        efficiency = caption("predictions", "efficiency", devices=prediction.reference.devices)
+        yield f"{name}{efficiency} {caption('predictions', 'largest', size=size)}"
         has_intervals = any(size.rate_interval for size in prediction.sizes)
         errors = (curve.points[0].log_rate.error, curve.last.log_rate.error)
         if curve.identity and has_intervals and None in errors:
-            yield f"{name}{_NO_ERROR}"
+            yield name + caption("predictions", "no_error")
 
 
 def further_measurements(dataset: Dataset) -> Table:
@@ -180,20 +215,12 @@ def further_measurements(dataset: Dataset) -> Table:
         for size in prediction.sizes:
             now = compute_half_width(prediction.curve, size.units)
             for result in narrowings(prediction, size):
-                half_widths = (Cell(_percent(now)), Cell(_percent(result.half_width)))
-                rows.append((Cell(_size_name(prediction, size)), Cell(result.measurement), *half_widths))
+                half_widths = _percent(now), _percent(result.half_width)
+                rows.append((_size_name(prediction, size), result.measurement, *half_widths))
                 groups.append(prediction.curve.title)
-    headings = (
-        Heading("Size"),
-        Heading("After measuring"),
-        Heading("Now", "+%", numeric=True),
-        Heading("Then", "+%", numeric=True),
-    )
-    empty = "No further measurement within reach would narrow an interval."
-    title = "What to measure next"
-    return Table(
-        "further-measurements", title, _FURTHER_CAPTION, headings, tuple(rows), empty=empty, groups=tuple(groups)
-    )
+    headings = ("Size", "After measuring", Heading.number("Now", "+%"), Heading.number("Then", "+%"))
+    about = caption("further-measurements", share=_SHARE)
+    return make_table("further-measurements", headings, rows, about, groups=groups)
 
 
 def narrowing_lines(prediction: Prediction) -> Iterator[str]:
@@ -202,12 +229,10 @@ def narrowing_lines(prediction: Prediction) -> Iterator[str]:
         results = narrowings(prediction, size)
         if not results:
             continue
-        now, name = compute_half_width(prediction.curve, size.units), _size_name(prediction, size)
+        now = compute_half_width(prediction.curve, size.units)
         options = listed(f"{result.measurement} (+{_percent(result.half_width)} %)" for result in results)
-        if now is None:
-            yield f"to give {name} an interval of {_SHARE}, measure {options}"
-        else:
-            yield f"to narrow the {_SHARE} interval of {name}, now +{_percent(now)} %, measure {options}"
+        facts = {"size": _size_name(prediction, size), "share": _SHARE, "now": _percent(now), "options": options}
+        yield caption("further-measurements", "to_give" if now is None else "to_narrow", **facts)
 
 
 def _size_name(prediction: Prediction, size: PredictedSize) -> str:

@@ -1,4 +1,4 @@
-"""Published tables as printed, with ours below, and how much throughputs change in print and here."""
+"""Published tables as printed, with ours below; their stages, changes and sources."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,32 +7,30 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.audit.published.points import Published
 from dlperf_study.audit.published.same_question import SameQuestion
+from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings.published import differences, read_published
-from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
-from dlperf_study.metrics.published import STAGES
+from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, column_named
+from dlperf_study.metrics.published import STAGES, Stage, select_same_network, stage_obstacle, stage_rows
 from dlperf_study.metrics.statistics import Estimate, log_ratio
-from dlperf_study.report import context, formatting, say
-from dlperf_study.report.tables.missing import explain_unmeasured
-from dlperf_study.report.tables.published_sources import stage_cell
-from dlperf_study.report.tables.published_tables import mismatch_reasons
-from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.report.tables.table_builders import measured_column
+from dlperf_study.report import context, formatting, say, series
+from dlperf_study.report.context import NO_SOURCES
+from dlperf_study.report.formatting import text_if
+from dlperf_study.report.say import caption
+from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
+from dlperf_study.report.tables.published_tables import mismatch_reasons, published_levels
+from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
+from dlperf_study.report.tables.table_builders import intervals, measured_column
 
 OURS = "ours"
-_OURS_BELOW, _NOTHING_BELOW = "Below a row: ours of the same question.", "Nothing of ours is next to it."
 _STAGES = {stage.metric: stage for stage in STAGES}
 _FACTORS = (
     *("world_size", "servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
     *("data_source", "classifier", "sample_ratio", "classes"),
 )
-_CHANGES_CAPTION = "How much a throughput changes from one published configuration to another, in print and here."
-_NO_CHANGES = "No two published throughputs of one line were measured here too."
-_NO_PRINTED_INTERVAL = "no interval: its source prints no runs of both"
-_NO_OWN_INTERVAL = "no interval: it takes three rounds with a run of both, and runs that differ"
-_NO_RATIO_INTERVAL = "no interval: it takes one of both ratios"
 
 
 def as_printed(dataset: Dataset) -> Iterator[Table]:
@@ -51,26 +49,21 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
     grid, origin = published.as_printed(source, table), published.sources[source]
     rows, of_ours = [], set[str]()
     for label, printed in zip(grid.index, grid.to_numpy(), strict=True):
-        rows.append((Cell(label), *map(Cell, printed)))
+        rows.append((label, *printed))
         of_row = results[results["row"] == label]
         identities = set[str]().union(*(match.identities for match in of_row["match"])) & measured.keys()
         if identities:
-            rows.append((Cell(OURS), *_our_cells(dataset, of_row, grid.columns)))
+            rows.append((OURS, *_our_cells(dataset, of_row, grid.columns)))
         of_ours |= identities
-    year = ""
-    if origin.year:
-        year = f", {origin.year},"
-    printed_by = f"As {origin.authors}{year} printed it, cell by cell."
-    page_caption = f"{printed_by} {_OURS_BELOW if of_ours else _NOTHING_BELOW}"
+    on_page = caption("printed", authors=origin.authors, year=origin.year, ours=of_ours)
+    about = " ".join(say.say(differences(list(results["match"])), say.TERMINAL))
     if of_ours:
         configurations = dataset.configurations
         ours = dataset.only(configurations[configurations["identity"].isin(of_ours)])
-        caption = f"{page_caption} {context.conditions(ours)} {context.repetition(ours)}"
-    else:
-        caption = f"{page_caption} {' '.join(say.say(differences(list(results['match'])), say.TERMINAL))}"
+        about = f"{context.conditions(ours)} {context.repetition(ours)}"
     name, title = f"printed-{source}-{table}".replace("_", "-"), published.full_title(source, table)
-    headings = (Heading(origin.tables[table].rows), *(Heading(label, numeric=True) for label in grid.columns))
-    return Table(name, title, caption.strip(), headings, tuple(rows), page_caption=page_caption)
+    headings = (origin.tables[table].rows, *map(Heading.number, grid.columns))
+    return make_table(name, headings, rows, f"{on_page} {about}".strip(), title=title, page_caption=on_page)
 
 
 @kept_with_dataset
@@ -147,21 +140,15 @@ def changes_table(dataset: Dataset) -> Table:
     rows, groups = [], []
     for change in changes(dataset):
         ratios = (change.published, change.ours, change.ours.minus(change.published))
-        reasons = (_NO_PRINTED_INTERVAL, _NO_OWN_INTERVAL, _NO_RATIO_INTERVAL)
         cells = []
-        for ratio, reason in zip(ratios, reasons, strict=True):
-            cells.append(Cell.of(ratio.bounded_factor, reason, decision=1))
-        rows.append((Cell(change.program), Cell(change.between), *cells))
+        for ratio, reason in zip(ratios, ("published", "ours", "quotient"), strict=True):
+            cells.append(Cell.of(ratio.bounded_factor, caption("published-changes", reason), decision=1))
+        rows.append((change.program, change.between, *cells))
         groups.append(change.table)
-    headings = [Heading("Program"), Heading("From, to")]
-    for label in ("Published", "Ours", "Ours / published"):
-        headings.append(Heading(label, "×", numeric=True, interval=True))
-    caption = f"{_CHANGES_CAPTION}{context.quick_label(dataset)}"
-    empty = _NO_CHANGES
-    if not dataset.plan.published:
-        empty = context.NO_SOURCES
-    name, title = "published-changes", "Change in print and here"
-    return Table(name, title, caption, tuple(headings), tuple(rows), empty=empty, groups=tuple(groups))
+    numbers = (Heading.number(label, "×", interval=True) for label in ("Published", "Ours", "Ours / published"))
+    about = caption("published-changes") + context.quick_label(dataset)
+    empty = text_if(not dataset.plan.published, NO_SOURCES)
+    return make_table("published-changes", ("Program", "From, to", *numbers), rows, about, empty=empty, groups=groups)
 
 
 def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
@@ -201,3 +188,113 @@ def published_ratio(first: Any, last: Any) -> Estimate:
     if last.baseline != first.cell or is_missing(last.speedup_low):
         return Estimate(math.log(ratio))
     return Estimate.from_printed(ratio, last.speedup_low, last.speedup_high)
+
+
+#: What a source may state of how it measured, and the column of our runs with the same fact.
+_CONDITIONS = {
+    **{"program": "framework", "mode": "", "device": "device", "device_name": "device_name"},
+    **{"hardware": "cpu_model", "software": "", "link": "link", "data_source": "data_source"},
+}
+_LEVELS = ("device", "data_source")
+
+
+def sources(dataset: Dataset) -> Table:
+    """Return the facts of each source, and of the study's runs."""
+    published, runs = read_published(dataset), dataset.completed_runs
+    ours = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
+    ours[COLUMNS["software"].label] = context.versions(runs)
+    rows, groups = [], []
+    for name, source in published.sources.items():
+        for label, fact in _facts(published, name).items():
+            rows.append((label, fact, ours.get(label, "")))
+            groups.append(source.title)
+    headings, about = ("", "Published", "Ours, of all completed runs"), caption("published-sources")
+    return make_table("published-sources", headings, rows, about + context.quick_label(dataset), groups=groups)
+
+
+def _facts(published: Published, name: str) -> dict[str, str]:
+    source = published.sources[name]
+    conditions = {}
+    for column in (*_CONDITIONS, "estimator"):
+        levels = published_levels(published, name, column)
+        # Other facts are in the words of the source.
+        if levels and column in _LEVELS:
+            levels = " / ".join(map(formatting.display_name, levels.split(" / ")))
+        conditions[COLUMNS[column].label] = levels
+    facts = {
+        "Question": source.question,
+        "Authors": source.authors,
+        "Year": str(source.year or ""),
+        "Page": source.url.removeprefix("https://"),
+        "Licence": source.licence,
+        "Retrieved": source.retrieved,
+        **conditions,
+        COLUMNS["inferred"].label: _inferred(published, name),
+        "To know": source.differs,
+    }
+    required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
+    missing = [in_sentence(label) for label in required if not facts[label]]
+    if missing:
+        facts["Not stated"] = formatting.listed(missing)
+    return {label: fact for label, fact in facts.items() if fact}
+
+
+def _inferred(published: Published, name: str) -> str:
+    """Return the inferred columns of a source, except products."""
+    groups = []
+    for value in published_levels(published, name, "inferred").split(" / "):
+        columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
+        if columns and columns not in groups:
+            groups.append(columns)
+    return " / ".join(groups)
+
+
+def stages(dataset: Dataset) -> Table:
+    """Return the stages of each published task, then the measured stages."""
+    published = read_published(dataset)
+    rows, groups = [], []
+    for (source, name), tasks in stage_rows(published.cells).groupby(["source", "table"], sort=False):
+        of_table = [_printed_stages(task) for task in tasks.itertuples()]
+        of_table += _our_stages(dataset, tasks.iloc[0])
+        rows += of_table
+        groups += [published.full_title(source, name)] * len(of_table)
+    headings = ["Whose", Heading.number(COLUMNS["world_size"].label)]
+    headings += [Heading.number(stage.label, "s", interval=bool(stage.column)) for stage in STAGES]
+    notes = (caption("stages", "how"), *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
+    on_page, empty = caption("stages"), text_if(not published.sources, NO_SOURCES)
+    whole = f"{on_page} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    texts = {"page_caption": on_page, "empty": empty}
+    return make_table("stages", headings, rows, whole, notes=notes, groups=groups, **texts)
+
+
+def _printed_stages(task: Any) -> list[Any]:
+    cells: list[Any] = [str(task.program), str(task.world_size)]
+    for stage in STAGES:
+        printed = getattr(task, stage.metric)
+        is_printed = not is_missing(printed) and printed != "-"
+        cells.append(Cell(printed) if is_printed else Cell.missing(caption("stages", "not_printed")))
+    return cells
+
+
+def _our_stages(dataset: Dataset, task: Any) -> list[list[Any]]:
+    labels = series.configuration_labels(dataset)
+    rows = []
+    for row in select_same_network(task, dataset.configurations).itertuples():
+        steps = task.samples_per_task / row.batch_per_device
+        stage_cells = [stage_cell(dataset, row, stage, steps) for stage in STAGES]
+        rows.append([f"Ours: {labels[row.identity]}", str(row.world_size), *stage_cells])
+    return rows
+
+
+def stage_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
+    """Return the seconds of one stage of a task, with its interval."""
+    if reason := stage_obstacle(stage, row):
+        return Cell.missing(reason)
+    for column in filter(None, (stage.column, stage.without)):
+        if is_missing(getattr(row, column)):
+            return Cell.missing(explain_missing(dataset, row, column))
+    value, low, high = (getattr(row, name) * steps for name in (stage.column, *intervals()[stage.column]))
+    if stage.without and (waiting := getattr(row, stage.without) * steps):
+        return Cell(formatting.plain(value - waiting), footnote=caption("stages", "difference"))
+    printed, interval = formatting.format_bounded(value, low, high)
+    return Cell(printed, interval, "" if interval else explain_missing_interval(dataset, row, stage.column))

@@ -1,6 +1,6 @@
 """Tables of published results next to ours where they answer the same question, and why where they do not."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,10 @@ from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context, formatting, series
 from dlperf_study.report.context import NO_SOURCES
+from dlperf_study.report.formatting import text_if
+from dlperf_study.report.say import caption
 from dlperf_study.report.tables.audit_tables import audit_links
-from dlperf_study.report.tables.published_sources import comparability_notes, hardware_sentence
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import TableColumn, defined, grouped_table, measured_column
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -51,11 +52,11 @@ def _listed(differences: Iterable[Difference]) -> str:
     """Return differences as text: ``device (published GPU, ours CPU)``."""
     parts = []
     for difference in differences:
-        ours = "not known" if difference.ours is None else formatting.level_with_unit(difference.name, difference.ours)
-        label = COLUMNS[difference.name].words
-        parts.append(
-            f"{label} (published {formatting.level_with_unit(difference.name, difference.published)}, ours {ours})"
-        )
+        name, ours = difference.name, "not known"
+        if difference.ours is not None:
+            ours = formatting.level_with_unit(name, difference.ours)
+        published = formatting.level_with_unit(name, difference.published)
+        parts.append(f"{COLUMNS[name].words} (published {published}, ours {ours})")
     return formatting.listed(parts)
 
 
@@ -71,54 +72,53 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
         parts.append(f"software: published {number.software}, ours {context.versions(runs)}")
     for name in match.unstated:
         level = getattr(row, name, None)
-        if is_missing(level):
-            continue
         # It is always said where images come from.
-        if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            parts.append(
-                f"its source does not state {column_named(name).words}, ours {formatting.level_with_unit(name, level)}"
-            )
-    if parts:
-        return f"the same question, but {'; '.join(parts)}"
-    return ""
+        if is_missing(level) or (name != "data_source" and name not in PARAMETERS):
+            continue
+        if name == "data_source" or level != PARAMETERS[name].default:
+            ours = formatting.level_with_unit(name, level)
+            parts.append(f"its source does not state {column_named(name).words}, ours {ours}")
+    return text_if(parts, f"the same question, but {'; '.join(parts)}")
 
 
-WITHOUT_RUNS = {
-    "median": "no interval: only the median of its runs is printed",
-    "one value": "no interval: one value printed",
-    "not stated": "no interval: one value printed, and how it was obtained is not stated",
-}
 _WITH_DIFFERENCES = ("throughput", "exposed_share")
-_NO_BASELINE = "its source prints no single device of this line"
-_COMPARED = "Different programs on different machines: compare how they scale, not how fast they are."
-_APART = (
-    "Published and measured numbers come from different programs on different machines, often years apart: what may be "
-    "compared is how they scale, not how fast they are, and neither is divided by the other here."
-)
-_HOW = (
-    "Published speedups are computed from the printed throughputs, against the baseline that the source names or else "
-    "the single device of the same line; what the source itself printed is next to them. Their intervals are "
-    "95 % t intervals over the printed runs. A letter at a speedup leads to what the audit says of the numbers of its "
-    "row."
-)
+
+
+def published_levels(published: Published, name: str, column: str) -> str:
+    """Return a source's values in a column, separated by slashes."""
+    results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
+    return " / ".join(str(level) for level in dict.fromkeys(results[column].dropna()))
+
+
+def hardware_sentence(published: Published) -> str:
+    """Return the sentence on the hardware of each source."""
+    machines = []
+    for name, source in published.sources.items():
+        machines.append(f"{source.title}: {published_levels(published, name, 'hardware') or 'not stated'}")
+    return text_if(machines, f"Published on {'; '.join(machines)}.")
+
+
+def comparability_notes(published: Published) -> Iterator[str]:
+    """Yield what a reader must know of a source before comparing."""
+    for source in published.sources.values():
+        if source.differs:
+            yield f"{source.title}: {source.differs}"
 
 
 def next_to_ours(dataset: Dataset) -> Table:
     """Return published throughputs and speedups beside the matching measured ones."""
     published = read_published(dataset)
-    speedup = _link_to_audit(dataset, _published_speedup())
+    speedup = _link_to_audit(dataset, _SPEEDUP)
     points = _matched(dataset, published.points)
     # Where nothing is measured, one column says why.
-    names, notes = ["throughput"], [_HOW]
+    names, notes = ["throughput"], [caption("published", "how")]
     if points["identity"].isin(dataset.measured["identity"]).any():
         names += ["mean_of_rates", "baseline_throughput", "speedup"]
         notes.append(defined("mean_of_rates"))
     ours = [_our_column(dataset, name, points["match"]) for name in names]
-    columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
+    columns = [*_keys(points), _THROUGHPUT, _BASELINE, speedup, _AS_PRINTED, *ours]
     notes += comparability_notes(published)
-    conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
-    caption = f"{_APART} {hardware_sentence(published)} Ours: {conditions}"
-    return _table(published, points, "published", "Published, and ours", columns, caption, tuple(notes))
+    return _table(dataset, points, "published", columns, context.repetition(dataset, ratios=True), notes)
 
 
 def communication(dataset: Dataset) -> Table:
@@ -128,12 +128,8 @@ def communication(dataset: Dataset) -> Table:
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
     ours = _our_column(dataset, "exposed_share", points["match"])
     columns = [*_keys(points), _link_to_audit(dataset, printed), ours]
-    caption = (
-        f"{_APART} {hardware_sentence(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
-    )
-    notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
-    name, title = "published-communication", "Communication, published and ours"
-    return _table(published, points, name, title, columns, caption, notes)
+    notes = [caption("published-communication", "share")]
+    return _table(dataset, points, "published-communication", columns, context.repetition(dataset), notes)
 
 
 def ours_alone(dataset: Dataset) -> Table:
@@ -143,13 +139,10 @@ def ours_alone(dataset: Dataset) -> Table:
     labels, rows = series.configuration_labels(dataset), []
     for identity, differences in SameQuestion(results, dataset.configurations).unmatched().items():
         reason = f"the most similar published number differs in {_listed(differences)}"
-        rows.append((Cell(labels[identity]), Cell(reason)))
-    headings = (Heading("Configuration of ours"), Heading("Why it is next to no published number"))
-    caption = "They were planned, and measured where possible, but no source printed a number of the same question."
-    empty = NO_SOURCES
-    if published.sources:
-        empty = "Every configuration of this study is next to a published number."
-    return Table("published-without-number", "Ours alone", caption, headings, tuple(rows), empty=empty)
+        rows.append((labels[identity], reason))
+    headings = ("Configuration of ours", "Why it is next to no published number")
+    about, empty = caption("published-without-number"), text_if(not published.sources, NO_SOURCES)
+    return make_table("published-without-number", headings, rows, about, empty=empty)
 
 
 def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
@@ -160,89 +153,69 @@ def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(
-    published: Published,
-    rows: pd.DataFrame,
-    name: str,
-    title: str,
-    columns: list[TableColumn],
-    caption: str,
-    notes: tuple[str, ...],
+    dataset: Dataset, rows: pd.DataFrame, name: str, columns: list[TableColumn], repetition: str, notes: list[str]
 ) -> Table:
+    published = read_published(dataset)
+    whole = f"{caption('published', 'apart')} {hardware_sentence(published)} Ours: {context.conditions(dataset)} "
     groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
-    empty = NO_SOURCES
-    if published.sources:
-        empty = "Its sources print no such number."
-    return grouped_table(name, title, caption, columns, groups, notes, empty, _COMPARED)
+    texts = {"page_caption": caption("published", "on_page"), "empty": text_if(not published.sources, NO_SOURCES)}
+    return grouped_table(name, whole + repetition, columns, groups, notes, **texts)
 
 
 def _keys(points: pd.DataFrame) -> list[TableColumn]:
     line = TableColumn(Heading("Line"), lambda row: Cell(row.line))
-    devices = TableColumn(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size)))
+    devices = TableColumn(Heading.number(COLUMNS["world_size"].label), lambda row: Cell(str(row.world_size)))
     if points["line"].nunique() > 1:
         return [line, devices]
     return [devices]
 
 
-def _published_throughput() -> TableColumn:
-    heading = Heading("Published throughput", COLUMNS["throughput"].unit, numeric=True, interval=True)
-
-    def cell(row: Any) -> Cell:
-        if row.value != parse_value(row.printed):
-            return Cell(
-                formatting.format_column(row, "throughput")[0], footnote=f"printed as {row.printed} {TOKENS_PER_DEVICE}"
-            )
-        if is_missing(row.throughput_low):
-            return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
-        bounds = (row.throughput_low, row.throughput_high)
-        return Cell(row.printed, formatting.format_bounded(row.value, *bounds)[1], _outside_note(row.value, *bounds))
-
-    return TableColumn(heading, cell)
+def _throughput(row: Any) -> Cell:
+    if row.value != parse_value(row.printed):
+        footnote = f"printed as {row.printed} {TOKENS_PER_DEVICE}"
+        return Cell(formatting.format_column(row, "throughput")[0], footnote=footnote)
+    if is_missing(row.throughput_low):
+        return Cell(row.printed, footnote=caption("published", row.estimator))
+    bounds = (row.throughput_low, row.throughput_high)
+    return Cell(row.printed, formatting.format_bounded(row.value, *bounds)[1], _outside_note(row.value, *bounds))
 
 
 def _outside_note(value: float, low: float, high: float) -> str:
-    if low <= value <= high:
-        return ""
-    return "outside its interval, which is that of the means of printed runs"
+    return text_if(not low <= value <= high, caption("published", "outside"))
 
 
-def _published_speedup() -> TableColumn:
-    heading = Heading("Published speedup", COLUMNS["speedup"].unit, numeric=True, interval=True)
-
-    def cell(row: Any) -> Cell:
-        if is_missing(row.speedup):
-            return Cell.missing(_NO_BASELINE)
-        if row.is_baseline:
-            return Cell("1")
-        if is_missing(row.speedup_low):
-            # The baseline of its line may have no runs where the point has them.
-            no_runs = is_missing(row.throughput_low)
-            footnote = "no interval: no runs of its baseline"
-            if no_runs:
-                footnote = WITHOUT_RUNS[row.estimator]
-        else:
-            footnote = _outside_note(row.speedup, row.speedup_low, row.speedup_high)
-        return Cell(*formatting.format_column(row, "speedup"), footnote)
-
-    return TableColumn(heading, cell)
+def _speedup(row: Any) -> Cell:
+    if is_missing(row.speedup):
+        return Cell.missing(caption("published", "no_baseline"))
+    if row.is_baseline:
+        return Cell("1")
+    footnote = caption("published", "no_runs_of_baseline")
+    if not is_missing(row.speedup_low):
+        footnote = _outside_note(row.speedup, row.speedup_low, row.speedup_high)
+    elif is_missing(row.throughput_low):
+        # The baseline of its line may have no runs where the point has them.
+        footnote = caption("published", row.estimator)
+    return Cell(*formatting.format_column(row, "speedup"), footnote)
 
 
 def _baseline(row: Any) -> Cell:
     if is_missing(row.baseline_printed):
-        return Cell.missing(_NO_BASELINE)
+        return Cell.missing(caption("published", "no_baseline"))
     return Cell(row.baseline_printed)
-
-
-_BASELINE = TableColumn(Heading("Published baseline throughput", COLUMNS["throughput"].unit, numeric=True), _baseline)
 
 
 def _printed_ratio(row: Any) -> Cell:
     if is_missing(row.printed_ratio):
-        return Cell.missing("its source prints no ratio here")
-    footnote = "" if row.ratio == "speedup" else f"printed as {formatting.display_name(row.ratio)}"
+        return Cell.missing(caption("published", "no_ratio"))
+    footnote = text_if(row.ratio != "speedup", f"printed as {formatting.display_name(row.ratio)}")
     return Cell(row.printed_ratio, footnote=footnote)
 
 
-_AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
+_RATE, _RATIO = COLUMNS["throughput"].unit, COLUMNS["speedup"].unit
+_THROUGHPUT = TableColumn(Heading.number("Published throughput", _RATE, interval=True), _throughput)
+_BASELINE = TableColumn(Heading.number("Published baseline throughput", _RATE), _baseline)
+_SPEEDUP = TableColumn(Heading.number("Published speedup", _RATIO, interval=True), _speedup)
+_AS_PRINTED = TableColumn(Heading.number("As printed"), _printed_ratio)
 
 
 def _link_to_audit(dataset: Dataset, column: TableColumn) -> TableColumn:

@@ -8,7 +8,8 @@ from dlperf_study.core.user_commands import command_line, make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import format_bounded, listed
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.say import caption
+from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import verdict_text
 from dlperf_study.selftest.evaluation import analysis_code
 from dlperf_study.selftest.result import Machine, SelftestResult, Status, last_not_passed, last_passed, read_results
@@ -22,58 +23,42 @@ _DIGEST = 12
 
 def checks(result: SelftestResult) -> Table:
     """Return what each check requires, and what was seen."""
-    headings = tuple(map(Heading, ("Check", "Result", "Requirement", "Seen")))
-    rows = []
-    for check in result.checks:
-        rows.append((Cell(check.name), Cell(check.status), Cell(check.requirement), Cell(check.seen)))
+    rows = [(check.name, check.status, check.requirement, check.seen) for check in result.checks]
     machine = result.machine
-    form = ""
-    if result.quick:
-        form = " Quick mode: it shows that the checks work, not that the instrument is right."
-    caption = (
+    about = (
         f"Ended {_time(result)} on {machine.host} ({machine.cpu_model}, {counted(machine.cores, 'core')}), measuring "
-        f"code {result.code[:_DIGEST]}, analysis code {result.analysis_code[:_DIGEST] or 'not recorded'}.{form}"
+        f"code {result.code[:_DIGEST]}, analysis code {result.analysis_code[:_DIGEST] or 'not recorded'}."
     )
-    return Table("checks", "Checks", caption, headings, tuple(rows))
+    if result.quick:
+        about += f" {caption('checks', 'quick')}"
+    return make_table("checks", ("Check", "Result", "Requirement", "Seen"), rows, about)
 
 
 def comparisons(result: SelftestResult) -> Table:
     """Return every measured ratio next to the true one, by check."""
-    headings = (
-        Heading("Study"),
-        Heading("True ratio", "×", numeric=True),
-        Heading("Measured ratio", "×", numeric=True, interval=True),
-        Heading("Truth inside"),
-        Heading("Verdict"),
-    )
+    ratios = Heading.number("True ratio", "×"), Heading.number("Measured ratio", "×", interval=True)
     rows, groups = [], []
     for check in result.checks:
         for comparison in check.comparisons:
             if not comparison.interval or not comparison.verdict:
                 continue
-            true = Cell(f"{comparison.true:.4f}")
             measured = Cell(*format_bounded(comparison.measured, *comparison.interval))
-            is_inside = Cell("yes" if comparison.holds_truth else "no")
+            is_inside = "yes" if comparison.holds_truth else "no"
             verdict = comparison.verdict
             # Some results did not keep within what two sides are equal.
             if comparison.equal_within is not None:
                 verdict = verdict_text(verdict, comparison.equal_within)
-            rows.append((Cell(comparison.label), true, measured, is_inside, Cell(verdict)))
+            rows.append((comparison.label, f"{comparison.true:.4f}", measured, is_inside, verdict))
             groups.append(check.name)
-    caption = "Throughput relative to that of the reference of its own study, from runs in shuffled rounds."
-    return Table("comparisons", "Ratios and their truth", caption, headings, tuple(rows), groups=tuple(groups))
+    headings = ("Study", *ratios, "Truth inside", "Verdict")
+    return make_table("comparisons", headings, rows, caption("comparisons"), groups=groups)
 
 
 def not_passed(result: SelftestResult) -> Table:
     """Return the checks that failed or were skipped, and why."""
-    rows = []
-    for check in result.checks:
-        if check.status is not Status.PASSED:
-            rows.append((Cell(check.name), Cell(check.status), Cell(check.seen)))
-    headings = tuple(map(Heading, ("Check", "Result", "Why")))
-    caption = "A skipped check says nothing about the instrument."
-    empty = "Every check passed, and none was skipped."
-    return Table("not-passed", "Checks that did not pass", caption, headings, tuple(rows), empty=empty)
+    checks = (check for check in result.checks if check.status is not Status.PASSED)
+    rows = [(check.name, check.status, check.seen) for check in checks]
+    return make_table("not-passed", ("Check", "Result", "Why"), rows, caption("not-passed"))
 
 
 def selftest_note(dataset: Dataset) -> str:
@@ -100,9 +85,8 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
     failure = last_not_passed(results, machine, passed)
     if passed is None:
         return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "", command)
-    count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
     skipped = passed.list_names(Status.SKIPPED)
-    parts = [count]
+    parts = [f"{len(passed.done)} of {counted(len(passed.done), 'check')}"]
     if skipped:
         parts.append(f"skipped: {listed(skipped)}")
     if passed.quick:

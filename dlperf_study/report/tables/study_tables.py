@@ -10,31 +10,26 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.metrics.statistics import log_ratio
 from dlperf_study.report import context, formatting, section, series
+from dlperf_study.report.formatting import text_if
+from dlperf_study.report.say import caption
 from dlperf_study.report.tables import page_tables, table_builders
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
+from dlperf_study.report.tables.table_builders import TableColumn
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import ROUNDS, Outcome
 from dlperf_study.training.part_names import same_alone
 
-_TOKENS_AND_FLOPS = (
-    "A sample is a sequence, and all its positions are tokens. FLOPs of a sequence, forward and backward: 6 for each "
-    "weight that multiplies a token, and 12 x layers x hidden x sequence length² for attention, of which a causal mask "
-    "saves nothing in this count (as in PaLM; others count the half)."
+#: What each run has; a column of which no run has a number, or all have 0, is left out.
+_NUMBERS = (
+    *("run_seconds", "throughput", "token_throughput", "step_seconds"),
+    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
+    *("final_loss", "energy_per_sample"),
 )
-_NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
-VERDICTS_TOGETHER = (
-    "All verdicts of a study are made together (Holm): with a probability of at least 95 % none of them "
-    "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
+_OF_RUN = (
+    *("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from"),
+    "disturbed",
 )
-_ORDER_UNKNOWN = (
-    "Logs do not say in which order the runs were made: intervals of ratios take them as independent, and hold nothing "
-    "that a machine changed between the runs of one configuration and those of the next."
-)
-_IN_BLOCKS = (
-    "Runs that were not measured in rounds, but in blocks or by hand, have no ratio with an interval and no verdict: a "
-    "machine that slowly changes its speed sets configurations apart, and nothing tells that from a difference between "
-    "them."
-)
+_TO_THE_SECOND = 19
 
 
 def measured(dataset: Dataset) -> Table:
@@ -46,18 +41,16 @@ def measured(dataset: Dataset) -> Table:
     # Without the peak of the device no configuration has a share of it.
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     ratios = _ratios(dataset)
-    has_speedup = ratios and dataset.configurations["speedup"].notna().any()
-    baseline_rates = []
-    if has_speedup:
-        baseline_rates = [f"baseline_{dataset.rate}"]
     # On a phone the first columns are what is seen.
-    columns = (*rates, *ratios, *utilisation, *baseline_rates, "runs_completed")
+    columns = [*rates, *ratios, *utilisation, "runs_completed"]
+    if ratios and dataset.configurations["speedup"].notna().any():
+        columns.insert(-1, f"baseline_{dataset.rate}")
     notes = [*map(table_builders.defined, (*rates, *utilisation))]
     rows = dataset.measured
     # Conventions of what a FLOP of a sequence is differ by 30 %.
     if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any():
-        notes.append(_TOKENS_AND_FLOPS)
-    return table_builders.table_of_configurations(dataset, "measured", "What was measured", columns, notes)
+        notes.append(caption("measured", "flops"))
+    return table_builders.table_of_configurations(dataset, "measured", columns, notes)
 
 
 def _ratios(dataset: Dataset) -> tuple[str, ...]:
@@ -76,106 +69,81 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies with the throughput of each baseline."""
     ratios = ("speedup", "efficiency", "baseline_verdict")
-    rates, baselines = (
-        context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "baseline_throughput")
-    )
-    columns = (*rates, *ratios, *baselines)
-    definitions = map(table_builders.defined, ratios)
-    notes = (*definitions, *comparison_notes(dataset))
-    return table_builders.table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
+    rates = context.known_rates(dataset.configurations, ("throughput",))
+    columns = (*rates, *ratios, *context.known_rates(dataset.configurations, ("baseline_throughput",)))
+    notes = (*map(table_builders.defined, ratios), *comparison_notes(dataset))
+    return table_builders.table_of_configurations(dataset, "scaling", columns, notes)
 
 
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput, reference, ratio and verdict of each configuration."""
-    ratios = ("relative_throughput",)
-    rates, references = (
-        context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "reference_throughput")
-    )
-    columns = (*rates, *ratios, "verdict", *references, "runs_completed")
-    definitions = map(table_builders.defined, [name for name in columns[:-1] if name != "throughput"])
-    notes = [*definitions, VERDICTS_TOGETHER, *comparison_notes(dataset)]
+    rates = context.known_rates(dataset.configurations, ("throughput",))
+    references = context.known_rates(dataset.configurations, ("reference_throughput",))
+    columns = (*rates, "relative_throughput", "verdict", *references, "runs_completed")
+    definitions = map(table_builders.defined, filter("throughput".__ne__, columns[:-1]))
+    notes = [*definitions, caption("comparison", "verdicts"), *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.
     for _, rows in dataset.measured.groupby("model", sort=False):
         counts = formatting.listed(map(formatting.integer, series.ordered_levels(rows["parameters"])))
-        notes.append(f"{formatting.model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0.")
+        notes.append(caption("comparison", "parameters", model=formatting.model_name(rows.iloc[0]), counts=counts))
     keys = list(map(table_builders.factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in series.all_groups(dataset)):
         keys.append(table_builders.label_column("Also", "other_differences"))
-    return table_builders.table_of_groups(dataset, "comparison", "Which is faster", keys, columns, tuple(notes))
+    return table_builders.table_of_groups(dataset, "comparison", keys, columns, notes)
 
 
 def differences(dataset: Dataset) -> Table:
     """Return the difference of each step part from the reference."""
-    parts = [
-        "computation_seconds",
-        *(["input_seconds"] if context.waits_for_batches(dataset) else []),
-        "exposed_seconds",
-    ]
+    parts = ["computation_seconds", "exposed_seconds"]
+    if context.waits_for_batches(dataset):
+        parts.insert(1, "input_seconds")
     columns: list[str] = []
     for part in ("broken_down_step_seconds", *parts):
         columns += [part, part.replace("_seconds", "_difference_seconds")]
     columns.append("difference_lies_in")
     definitions = map(table_builders.defined, (*parts, "difference_lies_in"))
-    notes = (_NEGATIVE, *definitions, *page_tables.computation_notes(dataset))
+    notes = (caption("differences", "sign"), *definitions, *page_tables.computation_notes(dataset))
     keys = [table_builders.label_column(COLUMNS["identity"].label, "label")]
-    return table_builders.table_of_groups(dataset, "differences", "Why", keys, columns, notes)
+    return table_builders.table_of_groups(dataset, "differences", keys, columns, notes)
 
 
 def failures(dataset: Dataset) -> Table:
     """Return failed and rejected runs; out-of-memory is in the memory table."""
-    wording, all_runs = context.page_wording(dataset), dataset.runs
+    all_runs = dataset.runs
     has_completed = all_runs["identity"].isin(dataset.completed_runs["identity"])
     is_elsewhere = (all_runs["outcome"] == Outcome.OUT_OF_MEMORY) & ~has_completed
     runs = all_runs[(all_runs["outcome"] != Outcome.COMPLETED) & ~is_elsewhere]
     columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
-    if wording.is_measured:
+    if not dataset.plan.ingested_from:
         columns.append("run_seconds")
-    empty = _NO_RUN
-    if len(all_runs):
-        empty = wording.no_failure
+    title, empty = context.by_origin(dataset, "failures_title"), context.by_origin(dataset, "no_failure")
     if is_elsewhere.any():
-        empty = "No run failed but those that did not fit in memory, which are in the table on memory."
-    return table_builders.table_of_runs(dataset, "failures", wording.failures_title, columns, runs, empty=empty)
+        empty = caption("failures", "memory")
+    elif all_runs.empty:
+        empty = caption("failures", "no_run")
+    return table_builders.table_of_runs(dataset, "failures", columns, runs, title=title, empty=empty)
 
 
 def unsupported(dataset: Dataset) -> Table:
     """Return configurations that cannot run or have no logs, and why."""
-    wording, labels = context.page_wording(dataset), series.configuration_labels(dataset)
-    rows = dataset.configurations[~dataset.configurations["unsupported_reason"].map(is_missing)]
-    cells = tuple((Cell(labels[row.identity]), Cell(row.unsupported_reason)) for row in rows.itertuples())
-    caption = f"{wording.unsupported if cells else ''}{context.quick_label(dataset)}"
-    headings = tuple(Heading(COLUMNS[name].label) for name in ("identity", "unsupported_reason"))
-    return Table("unsupported", wording.unsupported_title, caption, headings, cells, empty=wording.none_unsupported)
-
-
-#: What each run has; a column of which no run has a number, or all have 0, is left out.
-_NUMBERS = (
-    *("run_seconds", "throughput", "token_throughput", "step_seconds"),
-    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
-    *("final_loss", "energy_per_sample"),
-)
-_OF_RUN = (
-    *("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from"),
-    "disturbed",
-)
-_TO_THE_SECOND = 19
-_CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."
-_NO_RUN = "No run was found."
+    labels, rows = series.configuration_labels(dataset), []
+    for row in dataset.configurations.dropna(subset="unsupported_reason").itertuples():
+        rows.append((labels[row.identity], row.unsupported_reason))
+    texts = {"title": context.by_origin(dataset, "unsupported_title")}
+    texts["empty"] = context.by_origin(dataset, "none_unsupported")
+    about = text_if(rows, context.by_origin(dataset, "unsupported")) + context.quick_label(dataset)
+    headings = (COLUMNS["identity"].label, COLUMNS["unsupported_reason"].label)
+    return make_table("unsupported", headings, rows, about, **texts)
 
 
 def runs(dataset: Dataset) -> Table:
     """Return every run, grouped by configuration and folder."""
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
+    columns = [_run_number(dataset.runs), TableColumn(Heading("Outcome"), _outcome)]
     # Lines of logs have times without a date, or none.
-    begun = []
     if dataset.runs["started"].notna().any():
-        begun = [_started()]
-    columns = [
-        _run_number(dataset.runs),
-        _outcome(),
-        *begun,
-        *map(partial(table_builders.run_column, dataset.runs), numbers),
-    ]
+        columns.append(TableColumn(Heading.number("Started", "UTC"), _started))
+    columns += map(partial(table_builders.run_column, dataset.runs), numbers)
     labels = series.configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
@@ -186,40 +154,32 @@ def runs(dataset: Dataset) -> Table:
         # Logs stay where they were read.
         groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
     members = ((group, (row,)) for group, row in zip(groups, ordered.itertuples(), strict=True))
-    caption = f"{_CAPTION} {context.conditions(dataset)}"
-    return table_builders.grouped_table(
-        "runs", "Runs", caption, columns, members, map(table_builders.defined, numbers), _NO_RUN, _CAPTION
-    )
+    on_page, notes = caption("runs"), map(table_builders.defined, numbers)
+    whole = f"{on_page} {context.conditions(dataset)}"
+    return table_builders.grouped_table("runs", whole, columns, members, notes, page_caption=on_page)
 
 
-def _run_number(runs: pd.DataFrame) -> table_builders.TableColumn:
+def _run_number(runs: pd.DataFrame) -> TableColumn:
     first_runs = runs.groupby("identity")["repetition"].min()
 
     def cell(row: Any) -> Cell:
         is_first = row.repetition == first_runs[row.identity]
-        return Cell(str(row.repetition), anchor=section.evidence_anchor(row.identity) if is_first else "")
+        return Cell(str(row.repetition), anchor=text_if(is_first, section.evidence_anchor(row.identity)))
 
-    return table_builders.TableColumn(Heading("Run", numeric=True), cell)
-
-
-def _outcome() -> table_builders.TableColumn:
-    def cell(row: Any) -> Cell:
-        if row.outcome != Outcome.COMPLETED:
-            return Cell(str(row.outcome), footnote=str(row.reason or ""))
-        is_disturbed = not is_missing(row.disturbed) and row.disturbed
-        return Cell(str(row.outcome), footnote="disturbed by background load" if is_disturbed else "")
-
-    return table_builders.TableColumn(Heading("Outcome"), cell)
+    return TableColumn(Heading.number("Run"), cell)
 
 
-def _started() -> table_builders.TableColumn:
-    def cell(row: Any) -> Cell:
-        started = str(row.started)[:_TO_THE_SECOND].replace("T", " ")
-        if isinstance(row.started, str):
-            return Cell(started)
-        return Cell.missing("its record has no time")
+def _outcome(row: Any) -> Cell:
+    if row.outcome != Outcome.COMPLETED:
+        return Cell(str(row.outcome), footnote=str(row.reason or ""))
+    is_disturbed = not is_missing(row.disturbed) and row.disturbed
+    return Cell(str(row.outcome), footnote=text_if(is_disturbed, "disturbed by background load"))
 
-    return table_builders.TableColumn(Heading("Started", "UTC", numeric=True), cell)
+
+def _started(row: Any) -> Cell:
+    if isinstance(row.started, str):
+        return Cell(row.started[:_TO_THE_SECOND].replace("T", " "))
+    return Cell.missing("its record has no time")
 
 
 def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
@@ -227,12 +187,10 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     runs = dataset.completed_runs
     notes = []
     if (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1:
-        notes.append(_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS)
+        notes.append(context.by_origin(dataset, "order"))
     alone = dataset.measured[dataset.measured["world_size"] == 1]
-    programs = [_note_of_same_program(dataset, alone, group) for group in same_alone()]
-    if any(programs):
-        notes.append(" ".join(filter(None, programs)))
-    return tuple(notes)
+    same_programs = filter(None, (_note_of_same_program(dataset, alone, group) for group in same_alone()))
+    return tuple(filter(None, (*notes, " ".join(same_programs))))
 
 
 def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tuple[str, ...]) -> str:
@@ -250,7 +208,4 @@ def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tupl
     if not ratios:
         return ""
     names = formatting.listed(map(formatting.display_name, frameworks))
-    return (
-        f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
-        "far apart one program is measured twice here; believe no smaller difference between other configurations."
-    )
+    return caption("comparison", "same_program", names=names, ratios=", ".join(ratios))

@@ -3,16 +3,18 @@
 import csv
 import io
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count, product
+from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.writing import disarmed, write_atomically
 from dlperf_study.metrics.statistics import Bounded
-from dlperf_study.report.formatting import MISSING, format_bounded, marked
+from dlperf_study.report.formatting import MISSING, format_bounded, marked, text_if
+from dlperf_study.report.say import captions
 from dlperf_study.report.tables.html import html_on_page, html_table, is_long, script_of_rows
 from dlperf_study.report.tables.latex import latex_table
 
@@ -73,7 +75,7 @@ class Cell:
     @property
     def printed(self) -> str:
         """The value with its interval."""
-        return f"{self.marked} {self.interval}" if self.interval else self.marked
+        return self.marked + text_if(self.interval, f" {self.interval}")
 
     @property
     def footnotes(self) -> tuple[Footnote, ...]:
@@ -91,9 +93,7 @@ class Cell:
     def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
         """Return a value and its interval, or a footnote without one."""
         printed, interval = format_bounded(*value, decision)
-        reason = no_interval
-        if interval:
-            reason = ""
+        reason = text_if(not interval, no_interval)
         return cls(printed, interval, reason, reason=reason)
 
 
@@ -107,19 +107,20 @@ class Heading:
     interval: bool = False
     column: str = ""
 
+    @classmethod
+    def number(cls, label: str, unit: str = "", interval: bool = False) -> "Heading":
+        """Return the head of a column of numbers."""
+        return cls(label, unit, numeric=True, interval=interval)
+
     @property
     def span(self) -> int:
         """The number of sub-columns: one, or two with an interval."""
-        if self.interval:
-            return 2
-        return 1
+        return 1 + self.interval
 
     @property
     def text(self) -> str:
         """The label with its unit, on one line."""
-        if self.unit:
-            return f"{self.label} ({self.unit})"
-        return self.label
+        return self.label + text_if(self.unit, f" ({self.unit})")
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,8 @@ class Table:
         """Yield rows, each with the group's name if it begins one."""
         previous = ""
         for position in range(len(self.rows)) if positions is None else positions:
-            group = ""
-            if self.groups:
-                group = self.groups[position]
-            yield (group if group != previous else ""), self.rows[position]
+            group = self.groups[position] if self.groups else ""
+            yield text_if(group != previous, group), self.rows[position]
             previous = group
 
     def column(self, label: str) -> list[str]:
@@ -229,6 +228,27 @@ class Table:
         if is_defined:
             return f"definition-{self.name}-{self.headings.index(heading)}"
         return ""
+
+
+def make_table(
+    name: str,
+    headings: Iterable[Any],
+    rows: Iterable[Iterable[Any]],
+    caption: str = "",
+    *,
+    title: str = "",
+    empty: str = "",
+    notes: Iterable[str] = (),
+    groups: Iterable[str] = (),
+    **options: Any,
+) -> Table:
+    """Return a table from headings and cells, or their texts."""
+    # Title and empty text are those of its name if none are given.
+    heads = tuple(heading if isinstance(heading, Heading) else Heading(heading) for heading in headings)
+    cells = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
+    texts_of_name = {"title": "", "empty": "Nothing to show."} | captions().get(name, {})
+    title, empty = title or texts_of_name["title"], empty or texts_of_name["empty"]
+    return Table(name, title, caption, heads, cells, tuple(notes), empty, tuple(groups), **options)
 
 
 def _csv_cell(text: str) -> str:

@@ -22,7 +22,7 @@ from dlperf_study.report.series import all_groups, all_series, short_labels
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
 from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
-from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table
+from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table, make_table
 from dlperf_study.study.job import Outcome
 
 RATE_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
@@ -51,11 +51,8 @@ def laid_out(
     columns: Sequence[TableColumn], rows: Iterable[Any]
 ) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
     """Return the headings, and the cells of each row."""
-    headings = tuple(column.heading for column in columns)
-    cells = []
-    for row in rows:
-        cells.append(tuple(column.cell(row) for column in columns))
-    return headings, tuple(cells)
+    cells = tuple(tuple(column.cell(row) for column in columns) for row in rows)
+    return tuple(column.heading for column in columns), cells
 
 
 def defined(name: str) -> str:
@@ -251,14 +248,14 @@ def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) 
 
 def grouped_table(
     name: str,
-    title: str,
     caption: str,
     columns: Sequence[TableColumn],
     groups: Iterable[tuple[str, Iterable[Any]]],
     notes: Iterable[str],
-    empty: str,
+    *,
     page_caption: str = "",
     noticed: str = "",
+    **options: str,
 ) -> Table:
     """Return a table with grouped rows; ``noticed``: the column of extremes."""
     rows, names = list[Any](), list[str]()
@@ -269,17 +266,16 @@ def grouped_table(
     first: tuple[int, ...] = ()
     if noticed and len(rows) > MOST_ROWS:
         first = noticeable(rows, noticed, cells)
-    return Table(name, title, caption, headings, cells, tuple(notes), empty, tuple(names), page_caption, first=first)
+    texts_of_page: dict[str, Any] = {"page_caption": page_caption, "first": first, **options}
+    return make_table(name, headings, cells, caption, notes=notes, groups=names, **texts_of_page)
 
 
 def table_of_configurations(
     dataset: Dataset,
     name: str,
-    title: str,
     shown: Sequence[str],
     notes: Iterable[str] | None = None,
     selected: pd.DataFrame | None = None,
-    empty: str = "Nothing to show.",
 ) -> Table:
     """Return a row per configuration, or per ``selected`` row."""
     identities = set((dataset.configurations if selected is None else selected)["identity"]) if shown else set()
@@ -290,27 +286,26 @@ def table_of_configurations(
         groups.append((label, map(dataset.configuration_rows.__getitem__, members)))
     notes = map(defined, shown) if notes is None else notes
     noticed = next((column for column in shown if COLUMNS[column].is_number), "throughput")
-    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty, noticed=noticed)
+    return grouped_table(name, _caption(dataset, shown), columns, groups, notes, noticed=noticed)
 
 
 def table_of_groups(
-    dataset: Dataset, name: str, title: str, keys: Sequence[TableColumn], shown: Sequence[str], notes: tuple[str, ...]
+    dataset: Dataset, name: str, keys: Sequence[TableColumn], shown: Sequence[str], notes: Iterable[str]
 ) -> Table:
     """Return a row for every reference and each compared configuration."""
     columns = [*keys, *map(partial(measured_column, dataset), shown)]
     groups = [(group.label, group.members) for group in all_groups(dataset)]
     empty = say.say_one(scaling.nothing_compared(dataset, "reference"))
-    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty)
+    return grouped_table(name, _caption(dataset, shown), columns, groups, notes, empty=empty)
 
 
 def table_of_runs(
     dataset: Dataset,
     name: str,
-    title: str,
     shown: Sequence[str],
     runs: pd.DataFrame,
-    notes: tuple[str, ...] = (),
-    empty: str = "No run was found.",
+    notes: Iterable[str] = (),
+    **options: str,
 ) -> Table:
     """Return a row for each run, by series, devices and repetition."""
     columns = list(map(partial(run_column, runs), (*_keys(dataset), "repetition")))
@@ -329,7 +324,7 @@ def table_of_runs(
         by_series[positions.get(run.identity, len(series))].append(run)
     groups = [(label, by_series[position]) for position, (label, _) in enumerate(series)]
     conditions = context.conditions(dataset)
-    return grouped_table(name, title, conditions, columns, groups, notes, empty, noticed="throughput")
+    return grouped_table(name, conditions, columns, groups, notes, noticed="throughput", **options)
 
 
 def labelled_series(dataset: Dataset) -> list[tuple[str, list[str]]]:

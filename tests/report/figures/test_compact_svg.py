@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
-from dlperf_study.report.figures.style import FAINT, INK, SOFT, publication_style
+from dlperf_study.report.figures.style import FAINT, INK, SOFT, compact_svg, data_uri, publication_style
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import figures
-from dlperf_study.report.figures import drawings, factor_figure, factors, step_drawing
+from dlperf_study.report.figures import drawings, factor_figure, factors
 from dlperf_study.report.figures import figure as figure_texts
 from dlperf_study.report.figures.drawings import most_different
 from dlperf_study.report.series import all_groups, configuration_labels
@@ -25,16 +25,13 @@ LEFT_OUT = {"Batch per device 2", "Batch per device 5"}
 def _has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures have room for fewer configurations than usual, which would take long to make."""
     for module, names in (
-        (drawings, ("MOST_LINES", "MOST_ROWS")),
-        (step_drawing, ("MOST_PANELS",)),
+        (drawings, ("MOST_LINES", "MOST_ROWS", "MOST_PANELS")),
         (factor_figure, ("MOST_LEVELS",)),
         (figure_texts, ("MOST_CONFIGURATIONS",)),
     ):
         for name in names:
             assert globals()[name] < getattr(module, name)
             monkeypatch.setattr(module, name, globals()[name])
-    for figure, most in (("steps", MOST_PANELS), ("stragglers", MOST_ROWS)):
-        monkeypatch.setitem(figures._LEFT_OUT, figure, (most, figures._LEFT_OUT[figure][1]))
 
 
 def batches(most: int, recipe: Recipe, uninteresting: Recipe, devices: int = 1) -> Dataset:

@@ -12,8 +12,8 @@ from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures import factors, style
+from dlperf_study.report.figures.drawings import STEP_PIECES, _ticks_with_one
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
-from dlperf_study.report.figures.step_drawing import STEP_PIECES, _ticks_with_one
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study

@@ -12,7 +12,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables import printed_tables, published_sources
+from dlperf_study.report.tables import printed_tables
 from dlperf_study.report.tables.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
@@ -123,7 +123,7 @@ def test_a_published_ratio_has_the_printed_interval(bounds):
 
 
 def test_the_sources_have_their_question_and_the_same_facts_of_ours():
-    table = published_sources.sources(workers())
+    table = printed_tables.sources(workers())
     rows = [row for group, row in zip(table.groups, table.rows, strict=True) if group == read_source(WIKI).title]
     wiki = {row[0].text: [cell.text for cell in row[1:]] for row in rows}
     assert wiki["Question"][0].startswith("How much faster does all-reduce make")

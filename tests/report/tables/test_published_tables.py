@@ -16,7 +16,7 @@ from dlperf_study.report.figures.line_charts import IDEAL
 from dlperf_study.report.figures.published_figures import OURS
 from dlperf_study.report.formatting import MISSING, display_name
 from dlperf_study.report.pages import Page
-from dlperf_study.report.tables import audit_tables, published_sources, published_tables
+from dlperf_study.report.tables import audit_tables, printed_tables, published_tables
 from dlperf_study.report.tables.published_tables import common_differences, mismatch_reasons
 from dlperf_study.report.tables.table import Table
 from dlperf_study.study.study import QUESTIONS
@@ -86,10 +86,10 @@ def test_the_same_question_is_one_row_and_only_printed_runs_give_an_interval(pub
 def test_a_number_outside_the_interval_of_its_runs_says_so():
     bounds = {"throughput_low": 101.0, "throughput_high": 103.0}
     [inside, outside] = [SimpleNamespace(printed=str(value), value=value, **bounds) for value in (102, 100)]
-    column = published_tables._published_throughput()
+    column = published_tables._THROUGHPUT
     assert (column.cell(inside).interval, column.cell(inside).footnote) == ("[101.0, 103.0]", "")
     speedup = SimpleNamespace(speedup=27.4, speedup_low=19.7, speedup_high=23.0, is_baseline=False)
-    assert published_tables._published_speedup().cell(speedup).footnote == column.cell(outside).footnote != ""
+    assert published_tables._SPEEDUP.cell(speedup).footnote == column.cell(outside).footnote != ""
 
 
 def test_what_is_missing_or_differs_is_said_at_the_number(published_study, snapshot):
@@ -133,7 +133,7 @@ def test_without_a_page_of_the_audit_its_words_lead_nowhere():
 def test_a_study_without_sources_says_so():
     dataset = study(Planned(configuration()), published=())
     tables = (published_tables.next_to_ours, published_tables.communication)
-    for build in (*tables, published_sources.sources, published_sources.stages, published_figures.speedups):
+    for build in (*tables, printed_tables.sources, printed_tables.stages, published_figures.speedups):
         assert NO_SOURCES in build(dataset)._repr_html_()
     unanswered = published_figures.speedups(study(Planned(configuration(), ALONE)))
     assert (unanswered.drawing, unanswered.empty != NO_SOURCES) == (None, True)

@@ -11,8 +11,8 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import tables
-from dlperf_study.report.tables import rule_table
-from dlperf_study.report.tables.rule_table import MET, NOT_MET, NOT_RUN
+from dlperf_study.report.tables import about_tables
+from dlperf_study.report.tables.about_tables import MET, NOT_MET, NOT_RUN
 from dlperf_study.selftest.result import Machine
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
@@ -108,7 +108,7 @@ def test_the_self_test_must_have_passed_on_the_machine_of_the_runs(passed, answe
     run = dataset.runs.iloc[0]
     machine = Machine(run["host"], run["cpu_model"], int(run["cores"]) + (passed is None))
     ended = type("Result", (), {"machine": machine, "passed": bool(passed), "quick": False, "ended": "2026-01-01"})()
-    monkeypatch.setattr(rule_table, "read_results", lambda: [ended])
+    monkeypatch.setattr(about_tables, "read_results", lambda: [ended])
     assert result(dataset, "self-test") == (answer, "1 of 1 machine" if passed else "0 of 1 machine")
 
 
@@ -116,7 +116,7 @@ def test_a_damaged_file_of_self_tests_is_named(monkeypatch):
     def damaged() -> None:
         raise EvidenceError("results.json: is no JSON")
 
-    monkeypatch.setattr(rule_table, "read_results", damaged)
+    monkeypatch.setattr(about_tables, "read_results", damaged)
     assert result(careful(), "self-test") == (NOT_MET, "results.json: is no JSON")
 
 

@@ -7,7 +7,7 @@ from dlperf_study.audit.published import load_source
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.published import STAGES, stage_rows
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables.published_sources import stages
+from dlperf_study.report.tables.printed_tables import stages
 from dlperf_study.report.tables.table import Cell, Table
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
