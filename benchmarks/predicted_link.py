@@ -15,14 +15,13 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from dlperf_study.report.predictions import study_curves
-
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.report.tables.prediction_tables import study_curves
 from tests.command_line import finish, workplace
 from tests.machines.clusters.namespaces import Host, namespaces
 from tests.machines.clusters.ssh_hosts import SERVER, running_servers

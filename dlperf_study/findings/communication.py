@@ -62,7 +62,7 @@ class NoCommunication:
 
 
 def page(dataset: Dataset) -> Iterator[object]:
-    """Yield the findings of the page, those on communication first unless nothing communicates."""
+    """Yield the findings: communication first, unless nothing communicates."""
     order = [Loss.COMMUNICATION, Loss.INPUT]
     if (dataset.measured["exposed_seconds"].fillna(0) == 0).all():
         order.reverse()
@@ -71,7 +71,7 @@ def page(dataset: Dataset) -> Iterator[object]:
 
 
 def stalls(dataset: Dataset, loss: Loss) -> Iterator[object]:
-    """Yield the stall of each configuration, or counts of many; of communication that there is none."""
+    """Yield the stall of each configuration, or counts of many."""
     rows, shares = dataset.measured, _shares(dataset, loss)
     waiting = []
     for identity in rows["identity"]:
@@ -87,7 +87,7 @@ def stalls(dataset: Dataset, loss: Loss) -> Iterator[object]:
 
 
 def exposed_share(dataset: Dataset, identity: str) -> Number | None:
-    """Return the exposed communication of a configuration; None if it is unknown or too uncertain."""
+    """Return a configuration's exposed communication; None if unknown or uncertain."""
     estimate = _shares(dataset, Loss.COMMUNICATION).get(identity)
     if estimate is None or estimate.error is None:
         return None

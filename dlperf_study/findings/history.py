@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dlperf_study.dataset.history import differences_of_most_similar
 from dlperf_study.dataset.measurement_comparison import HIGHER, LOWER, Change, MeasurementComparison
 from dlperf_study.findings import number
-from dlperf_study.findings.number import Number
 from dlperf_study.metrics import comparison
 from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import Estimate
@@ -53,7 +52,7 @@ class SessionChange:
 
     subject: str
     column: str
-    ratio: Number
+    ratio: number.Number
     outcome: str | None
 
 
@@ -103,5 +102,5 @@ def _significant(changes: Sequence[Change], column: str, outcomes: Sequence[str]
         yield SessionChange(change.identity, column, ratio, change.verdict.word)
 
 
-def _ratio(log_ratio: Estimate) -> Number:
+def _ratio(log_ratio: Estimate) -> number.Number:
     return number.from_bounded(log_ratio.bounded_factor, decision=1)

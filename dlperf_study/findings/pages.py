@@ -1,6 +1,7 @@
 """The findings of each page of the report, the most important first."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings import communication as stalls
@@ -44,24 +45,19 @@ def summary(dataset: Dataset) -> Findings:
         yield answer[0]
 
 
-def scaling(dataset: Dataset) -> Findings:
-    """Yield the speedups at the largest device counts."""
-    yield from _unless_nothing(dataset, _speedups)
+def _speedups(dataset: Dataset) -> Findings:
+    yield from ratios.lines(ratios.speedups(dataset), dataset, "baseline")
 
 
-def communication(dataset: Dataset) -> Findings:
-    """Yield exposed communication and data-loading time."""
-    yield from _unless_nothing(dataset, stalls.page)
+def _references(dataset: Dataset) -> Findings:
+    yield from ratios.lines(ratios.references(dataset), dataset, "reference")
 
 
-def comparison(dataset: Dataset) -> Findings:
-    """Yield the comparisons with references."""
-    yield from _unless_nothing(dataset, _references)
-
-
-def prediction(dataset: Dataset) -> Findings:
-    """Yield predictions of larger sizes."""
-    yield from _unless_nothing(dataset, predictions.page)
+def _unless_nothing(findings: Callable[[Dataset], Findings], dataset: Dataset) -> Findings:
+    """Yield implausible numbers, then findings, or why there are none."""
+    yield from checks.implausible(dataset)
+    nothing = list(checks.no_conclusion(dataset))
+    yield from nothing or findings(dataset)
 
 
 def quality(dataset: Dataset) -> Findings:
@@ -76,36 +72,6 @@ def runs(dataset: Dataset) -> Findings:
     yield from checks.unmeasured(dataset)
 
 
-def resources(dataset: Dataset) -> Findings:
-    """Yield energy, memory and limited clocks."""
-    yield from use.page(dataset)
-
-
-def published(dataset: Dataset) -> Findings:
-    """Yield how much of what was published was measured here too."""
-    yield from sources.page(dataset)
-
-
-def audit(dataset: Dataset) -> Findings:
-    """Yield what contradicts itself."""
-    yield from sources.audit(dataset)
-
-
-def _speedups(dataset: Dataset) -> Findings:
-    yield from ratios.lines(ratios.speedups(dataset), dataset, "baseline")
-
-
-def _references(dataset: Dataset) -> Findings:
-    yield from ratios.lines(ratios.references(dataset), dataset, "reference")
-
-
-def _unless_nothing(dataset: Dataset, findings: Callable[[Dataset], Findings]) -> Findings:
-    """Yield implausible numbers, then the findings of a page, or why nothing can be concluded."""
-    yield from checks.implausible(dataset)
-    nothing = list(checks.no_conclusion(dataset))
-    yield from nothing or findings(dataset)
-
-
 _ANSWERS: dict[str, Callable[[Dataset], Findings]] = {
     "scaling": _speedups,
     "communication": stalls.page,
@@ -116,16 +82,18 @@ _ANSWERS: dict[str, Callable[[Dataset], Findings]] = {
     "resources": use.page,
     PREDICTION: predictions.page,
 }
+scaling = partial(_unless_nothing, _speedups)
+comparison = partial(_unless_nothing, _references)
 #: The pages about one study, by name.
 PAGES: dict[str, Callable[[Dataset], Findings]] = {
     "summary": summary,
     "scaling": scaling,
-    "communication": communication,
+    "communication": partial(_unless_nothing, stalls.page),
     "comparison": comparison,
     "quality": quality,
-    "resources": resources,
+    "resources": use.page,
     "runs": runs,
-    "prediction": prediction,
-    "published": published,
-    "audit": audit,
+    "prediction": partial(_unless_nothing, predictions.page),
+    "published": sources.page,
+    "audit": sources.audit,
 }

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings import number
-from dlperf_study.findings.number import Number
 from dlperf_study.metrics.statistics import bounded
 from dlperf_study.prediction.curves import Curve, curves_of_study
 from dlperf_study.prediction.intervals import COVERAGE, largest_left_out, reason_against_ring
@@ -20,12 +19,12 @@ class Predicted:
     """The next larger size of a series; ``reference_devices``: those that its efficiency is relative to."""
 
     subject: str
-    throughput: Number
+    throughput: number.Number
     rate_unit: str
     units: int
     unit: str
     devices: int
-    efficiency: Number
+    efficiency: number.Number
     reference_devices: int
     coverage: float
     no_interval_reason: str
@@ -74,7 +73,7 @@ def page(dataset: Dataset) -> Iterator[object]:
 
 
 def back_test(curves: list[Curve]) -> Iterator[BackTest]:
-    """Yield the errors of the largest measured sizes of these curves, if they have smaller ones."""
+    """Yield the prediction errors of each curve's largest measured size."""
     cases = largest_left_out(curve for curve in curves if not reason_against_ring(curve))
     errors = [math.expm1(case.log_error) for case in cases]
     if errors:

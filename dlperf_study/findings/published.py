@@ -53,7 +53,7 @@ def read_published(dataset: Dataset) -> Published:
 
 
 def page(dataset: Dataset) -> Iterator[object]:
-    """Yield how much of what was published was measured here too, and why the rest was not."""
+    """Yield how many published numbers were measured here, and why not."""
     if not dataset.plan.published:
         yield NoSources()
         return
@@ -80,7 +80,7 @@ def differences(matches: Sequence[Match]) -> Iterator[PublishedDifferences]:
 
 
 def audit(dataset: Dataset) -> Iterator[Audited]:
-    """Yield what the audit found in the numbers of the study, and in the published ones."""
+    """Yield what the audit found in our and published numbers."""
     yield _audited(own_results(dataset), is_published=False)
     if dataset.plan.published:
         yield _audited(published_results(dataset), is_published=True)

@@ -152,7 +152,7 @@ class OtherDiagnostics:
 
 
 def implausible(dataset: Dataset) -> Iterator[object]:
-    """Yield the errors that make numbers doubtful, and the runs whose ranks trained apart."""
+    """Yield errors that make numbers doubtful, and ranks that trained apart."""
     apart = failed_apart(dataset.runs)
     if len(apart):
         failed = set(apart["identity"])
@@ -188,7 +188,7 @@ def remedies(dataset: Dataset) -> Iterator[object]:
 
 
 def background_load(dataset: Dataset) -> BackgroundLoad | None:
-    """Return how many runs had background load; None if no number is of such a run."""
+    """Return the background load in numbers; None without any."""
     disturbed = disturbed_configurations((dataset.whole or dataset).runs) & set(dataset.configurations["identity"])
     if not disturbed:
         return None
@@ -197,7 +197,7 @@ def background_load(dataset: Dataset) -> BackgroundLoad | None:
 
 
 def no_conclusion(dataset: Dataset) -> Iterator[object]:
-    """Yield that nothing can be concluded from any run; nothing if a configuration has runs enough."""
+    """Yield why no run allows a conclusion, if none does."""
     rows = dataset.configurations
     measured = rows[rows["throughput"].notna() | rows["token_throughput"].notna()]
     if measured.empty:
@@ -221,7 +221,7 @@ def course(dataset: Dataset) -> Iterator[object]:
 
 
 def runs(dataset: Dataset) -> Runs:
-    """Return how the runs ended, with those that an interrupted study did not begin."""
+    """Return how the runs ended; an interrupted study began fewer."""
     outcomes: dict[str, int] = dataset.runs["outcome"].value_counts().to_dict()
     rows = dataset.configurations
     runnable = rows[rows["unsupported_reason"].isna()]
@@ -256,7 +256,7 @@ def unmeasured(dataset: Dataset) -> Iterator[object]:
 
 
 def drift(dataset: Dataset) -> Iterator[Drift]:
-    """Yield how much the machine drifted at most; nothing if the rounds don't exclude a factor of two."""
+    """Yield the largest drift, unless the rounds allow a factor of two."""
     effects = round_effects(select_counted(dataset.runs), dataset.rate)
     limits = []
     for effect in effects:

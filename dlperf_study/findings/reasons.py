@@ -85,7 +85,7 @@ def _messages(runs: Any) -> tuple[str, ...]:
 
 
 def without_messages(no_result: NoResult) -> NoResult:
-    """Return it without what processes printed, which a sentence has no room for."""
+    """Return it without the messages of runs."""
     if no_result.reason in (Reason.NOT_SUPPORTED, Reason.NO_LOG):
         return no_result
     return replace(no_result, details=())

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings import number
-from dlperf_study.findings.number import Number
 
 #: The memory that decides what fits: that of a GPU if it is known, else that of a process.
 MEMORY = ("peak_device_bytes", "peak_process_bytes")
@@ -19,7 +18,7 @@ class Energy:
     """
 
     subject: str
-    energy: Number
+    energy: number.Number
     device: str
     extreme: str = ""
 
@@ -57,7 +56,7 @@ def page(dataset: Dataset) -> Iterator[object]:
 
 
 def energy(dataset: Dataset) -> Iterator[object]:
-    """Yield the least and the most energy of a sample, or why it is unknown."""
+    """Yield the least and the most energy per sample."""
     runs = dataset.completed_runs
     rows = dataset.measured.dropna(subset="energy_per_sample").sort_values("energy_per_sample")
     if rows.empty:
@@ -85,7 +84,7 @@ def memory(dataset: Dataset) -> Iterator[PeakMemory]:
 
 
 def clocks(dataset: Dataset) -> Iterator[LimitedClocks]:
-    """Yield in how many runs clocks were limited; nothing if that is unknown."""
+    """Yield in how many runs clocks were limited, if known."""
     shares = dataset.completed_runs["clock_limited_share"].dropna()
     if len(shares):
         yield LimitedClocks(int((shares > 0).sum()), len(shares), float(shares.max()))

@@ -151,7 +151,7 @@ def referring_rows(dataset: Dataset) -> list[Any]:
 
 
 def same_program(row: Any, reference: Any) -> bool:
-    """Return whether two frameworks train with one program, because there is no device to communicate with."""
+    """Return whether two frameworks run one program on one device."""
     frameworks = {row.framework, reference.framework}
     if len(frameworks) == 1 or not row.world_size == reference.world_size == 1:
         return False
@@ -159,7 +159,7 @@ def same_program(row: Any, reference: Any) -> bool:
 
 
 def lines(compared: Sequence[Compared], dataset: Dataset, role: Denominator) -> Iterator[object]:
-    """Yield a finding for each comparison, or counts and the largest significant ratios of many."""
+    """Yield each comparison, or counts and the largest of many."""
     if not compared:
         yield nothing_compared(dataset, role)
         return

@@ -12,9 +12,9 @@ from dlperf_study.core.large_files import last_lines
 from dlperf_study.core.paths import ConfigurationPaths
 from dlperf_study.report.figures.figure import Draw, Figure
 from dlperf_study.report.figures.line_charts import legend_below
-from dlperf_study.report.figures.style import PAGE, Width, colour, quantity_axes
+from dlperf_study.report.figures.style import PAGE, Width, colour
 from dlperf_study.report.section import Section
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Table, make_table
 from dlperf_study.report.tables.table_builders import defined, laid_out, run_column
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 
@@ -32,17 +32,14 @@ TAIL_LINES = 8
 
 def configuration_table(configuration: Configuration) -> Table:
     """Return the parameters without a default or with another value."""
-    rows, defaults = [], []
-    for name, value in configuration.as_dict().items():
-        if value == PARAMETERS[name].default:
-            defaults.append(name)
-        else:
-            rows.append((Cell(name), Cell(str(value)), Cell(PARAMETERS[name].unit)))
-    caption = f"The other {len(defaults)} parameters have their defaults."
+    levels, rows = configuration.as_dict(), []
+    for name, value in levels.items():
+        if value != PARAMETERS[name].default:
+            rows.append((name, str(value), PARAMETERS[name].unit))
+    about = f"The other {len(levels) - len(rows)} parameters have their defaults."
     if configuration.own_program:
-        caption = "What its program does by other parameters, its study does not say."
-    headings = (Heading("Parameter"), Heading("Value"), Heading("Unit"))
-    return Table("configuration", configuration.identity, caption, headings, tuple(rows))
+        about = "What its program does by other parameters, its study does not say."
+    return make_table("configuration", ("Parameter", "Value", "Unit"), rows, about, title=configuration.identity)
 
 
 def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Section:
@@ -62,8 +59,8 @@ def run_table(runs: pd.DataFrame) -> Table:
             continue
         columns.append(run_column(runs, name, in_unit_of="step_seconds" if name in PARTS_OF_STEP else name))
     headings, rows = laid_out(columns, runs.itertuples())
-    notes = tuple(map(defined, (*MEASURED, "steadiness")))
-    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
+    notes, title = map(defined, (*MEASURED, "steadiness")), "Runs of this configuration"
+    return make_table("runs", headings, rows, "One row per repetition.", title=title, notes=notes)
 
 
 def step_time_figure(steps: pd.DataFrame) -> Figure:
@@ -92,7 +89,7 @@ def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
             axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
         axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
         axes.set(title=f"run {repetition}", xlabel="step")
-        quantity_axes(axes)
+        axes.grid(True)
     panels[0].set_ylabel("step time (s)")
     panels[0].set_ylim(bottom=0)
     legend_below(drawing, panels, width)

@@ -11,7 +11,14 @@ from dlperf_study.metrics.outcome import begin_and_end, select_counted
 from dlperf_study.metrics.parameters import list_settings
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
-from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
+from dlperf_study.report.formatting import (
+    display_name,
+    distinct_levels,
+    level_with_unit,
+    listed,
+    listed_columns,
+    text_if,
+)
 from dlperf_study.report.say import caption
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope
@@ -28,9 +35,6 @@ _IN_TOKENS = {
 
 NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over counted runs, of rates the geometric mean."
-_OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
-_OF_BOTH = " Intervals of ratios come from the runs of both."
-_NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
 #: How large a sample is: of an image, of a sequence.
 SIZES = ("image_size", "sequence_length")
 #: Parameters that a caption names in any case, or that tables name in its place.
@@ -42,27 +46,12 @@ _ALWAYS_NAMED = (
 _SAY_THEMSELVES = ("precision", "data_source")
 #: All other parameters of the training: named where a level is not the default.
 _UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
-_MERGED = "Ranks are merged by the slowest: the job takes as long as that rank."
-_SHARDED = (
-    "A sharded classifier has collectives in its forward and backward pass: they count as computation, not as "
-    "communication, and ranks that wait for each other in them look the same."
-)
-#: Of exposed next to pure communication.
-_LONGER_THAN_ALONE = (
-    "What is exposed may be longer than the exchange alone: in a step, ranks that are done wait for the slowest, and "
-    "computation and exchange may share cores."
-)
-
-
 _NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
 
 
 def by_origin(dataset: Dataset, part: str, **facts: object) -> str:
     """Return the sentence that fits the origin of a study's numbers: measured here, or read from logs."""
-    origin = "measured_study"
-    if dataset.plan.ingested_from:
-        origin = "ingested_study"
-    return caption(origin, part, **facts)
+    return caption("ingested_study" if dataset.plan.ingested_from else "measured_study", part, **facts)
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:
@@ -110,15 +99,15 @@ def page_conditions(dataset: Dataset) -> str:
     training = []
     for name in names:
         if len(distinct_levels(rows[name])) == 1:
-            label = "" if name in _SAY_THEMSELVES else f"{column_named(name).words} "
+            label = text_if(name not in _SAY_THEMSELVES, f"{column_named(name).words} ")
             training.append(f"{label}{levels(rows[name])}")
     of_workload = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK)
     varied = [name for name in (*of_workload, *list_settings(rows)) if len(distinct_levels(rows[name])) > 1]
-    differing = f"varied: {listed_columns(varied)}" if varied else ""
+    differing = text_if(varied, f"varied: {listed_columns(varied)}")
     how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"
     parts = (where, _link_phrase(runs), *training, *how, scaling)
     stretch = stretch_of_time(runs)
-    values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
+    values = f"Values are means over runs{text_if(stretch, f' of these {stretch}')}"
     intervals = _NO_INTERVAL if not dataset.has_interval else _intervals(dataset)
     return f"{' · '.join(filter(None, parts))}. {values}; {intervals}.{quick_label(dataset)}"
 
@@ -130,7 +119,7 @@ def _sizes(rows: pd.DataFrame) -> list[str]:
 
 def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
-    of_predictions = f", those of predictions {100 * COVERAGE:g} %" if "prediction" in dataset.plan.questions else ""
+    of_predictions = text_if("prediction" in dataset.plan.questions, f", those of predictions {100 * COVERAGE:g} %")
     return f"brackets and bars are 95 % intervals{of_predictions}"
 
 
@@ -160,12 +149,12 @@ def page_conditions_in_short(dataset: Dataset) -> str:
 
 
 def _link_phrase(runs: pd.DataFrame) -> str:
-    return f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
+    return text_if(distinct_levels(runs["link"]), f"link {levels(runs['link'])}")
 
 
 def _unless_named(dataset: Dataset) -> str:
     usual = usual_of_names(dataset)
-    return f"unless a name says otherwise: {', '.join(usual)}" if usual else ""
+    return text_if(usual, f"unless a name says otherwise: {', '.join(usual)}")
 
 
 def usual_of_names(dataset: Dataset) -> list[str]:
@@ -186,14 +175,13 @@ def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 def repetition(dataset: Dataset, ratios: bool = False) -> str:
     """Return the caption's sentence on means and their intervals; on those of ratios too where some are shown."""
     if not dataset.has_interval:
-        return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
-    stopping = f", corrected for {dataset.looks} looks at the target precision" if dataset.looks > 1 else ""
+        return caption("context", "no_interval", means=MEANS, needed=MINIMUM_RUNS)
     of_ratios = ""
     if ratios and dataset.plan.ingested_from:
-        of_ratios = _OF_BOTH
+        of_ratios = "both"
     elif ratios:
-        of_ratios = _OF_ROUNDS if dataset.completed_runs["round"].notna().any() else _NOT_IN_ROUNDS
-    return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs{stopping}.{of_ratios}"
+        of_ratios = "rounds" if dataset.completed_runs["round"].notna().any() else "none"
+    return caption("context", "repetition", means=MEANS, looks=dataset.looks, ratios=of_ratios)
 
 
 def merging(dataset: Dataset) -> str:
@@ -203,17 +191,14 @@ def merging(dataset: Dataset) -> str:
     """
     runs = dataset.completed_runs
     if not dataset.plan.ingested_from:
-        return _MERGED if (runs["world_size"] > 1).any() else ""
+        return text_if((runs["world_size"] > 1).any(), caption("context", "merged"))
     is_merged = runs["ranks_seen"].fillna(1) > 1
-    rules = runs.assign(merge_rule=runs["merge_rule"].where(is_merged, ""))[
-        ["log_format", "printed_rate", "merge_rule"]
-    ]
-    labels = [
-        f"{display_name(name)}, {printed}{f': {rule}' if rule else ''}"
-        for name, printed, rule in rules.dropna().drop_duplicates().itertuples(index=False)
-    ]
-    made = listed(labels) or "nothing was printed"
-    return f"Rates are the steady part of what programs printed, converted to those of the whole job ({made})."
+    rules = runs.assign(merge_rule=runs["merge_rule"].where(is_merged, ""))
+    rules = rules[["log_format", "printed_rate", "merge_rule"]].dropna().drop_duplicates()
+    labels = []
+    for name, printed, rule in rules.itertuples(index=False):
+        labels.append(f"{display_name(name)}, {printed}{text_if(rule, f': {rule}')}")
+    return caption("context", "printed", printed=listed(labels) or "nothing was printed")
 
 
 def waits_for_batches(dataset: Dataset) -> bool:
@@ -226,7 +211,7 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
     """Return what a computation time contains besides computation; empty where it contains nothing else."""
     rows = _of_model(dataset.measured, model)
     is_sharded = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
-    return _SHARDED if is_sharded.any() else ""
+    return text_if(is_sharded.any(), caption("context", "sharded"))
 
 
 def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
@@ -235,23 +220,20 @@ def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
     first = runs["breakdown_from"].fillna(1)
     if (runs["repetition"] >= first).all():
         return ()
-    counts = f"{runs['broken_down_step_seconds'].notna().sum()} of {counted(len(runs), 'run')}"
-    return (
-        f"The parts of a step, and all that follows from them, come from the {counts} that measured them: those from "
-        f"run {first.max()} of a configuration on, and all where nothing is exchanged. The others trained alone, and "
-        "count for rates and their ratios.",
-    )
+    measured = runs["broken_down_step_seconds"].count()
+    return (caption("context", "breakdown", measured=measured, total=len(runs), first=first.max()),)
 
 
 def longer_than_alone(dataset: Dataset) -> str:
     """Return why a step waits for longer than its exchange takes alone; empty where none does."""
     rows = dataset.configurations
-    return _LONGER_THAN_ALONE if (rows["exposed_seconds"] > rows["exchange_seconds"]).any() else ""
+    is_longer = rows["exposed_seconds"] > rows["exchange_seconds"]
+    return text_if(is_longer.any(), caption("context", "longer_than_alone"))
 
 
 def quick_label(dataset: Dataset) -> str:
     """Return the warning that goes wherever a quick study's numbers go; empty for any other study."""
-    return " Quick study: not for publication." if dataset.plan.quick else ""
+    return text_if(dataset.plan.quick, " Quick study: not for publication.")
 
 
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
@@ -272,7 +254,7 @@ def versions(runs: pd.DataFrame) -> str:
     libraries = []
     for (library, version), of_library in runs.groupby(["library", "library_version"], sort=False):
         exchange = ", ".join(of_library["exchange_library"].dropna().unique())
-        libraries.append(f"{display_name(library)} {version}{f' ({exchange})' if exchange else ''}")
+        libraries.append(f"{display_name(library)} {version}{text_if(exchange, f' ({exchange})')}")
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
         libraries += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
     return listed(libraries)
@@ -288,10 +270,10 @@ def levels(values: pd.Series) -> str:
 
 def _devices_phrase(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
-    kinds = levels(runs["device"]) if distinct_levels(runs["device"]) else ""
-    names = levels(runs["device_name"]) if distinct_levels(runs["device_name"]) else ""
-    devices = f"{kinds} ({names})" if kinds and names else kinds or names
-    return f" on {devices}" if devices else ""
+    kinds, names = (text_if(distinct_levels(runs[name]), levels(runs[name])) for name in ("device", "device_name"))
+    if kinds and names:
+        return f" on {kinds} ({names})"
+    return text_if(kinds or names, f" on {kinds or names}")
 
 
 def _of_model(rows: pd.DataFrame, model: str | None) -> pd.DataFrame:

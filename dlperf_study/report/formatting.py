@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from itertools import filterfalse
 from statistics import median
 from typing import Any
 
@@ -172,7 +173,7 @@ def listed_columns(names: Iterable[str]) -> str:
 
 def distinct_levels(values: pd.Series) -> list[Any]:
     """Return the distinct known values of a column, in order of appearance."""
-    return [value for value in values.unique() if not is_missing(value)]
+    return list(filterfalse(is_missing, values.unique()))
 
 
 def plain(value: float) -> str:
@@ -318,10 +319,7 @@ def fitting_unit(column: str, values: Iterable[Any]) -> Unit:
     sizes = [abs(float(value)) for value in values if not is_missing(value) and value]
     typical = median(sizes or [1.0])
     choices = _PREFIXED.get(unit, ((1.0, unit),))
-    for size, symbol in choices:
-        if typical >= size:
-            return Unit(label, symbol, size)
-    size, symbol = choices[-1]
+    size, symbol = next((choice for choice in choices if typical >= choice[0]), choices[-1])
     return Unit(label, symbol, size)
 
 

@@ -46,7 +46,7 @@ class Labels:
             level = getattr(row, name)
             if name not in (*differing, "model", "own_program") and series.is_named(name, level, usual):
                 shared.append(series.level_label(name, level))
-        sides = [self._levels(each, differing) for each in (row, baseline)]
+        sides = self._levels(row, differing), self._levels(baseline, differing)
         if series.devices_label(row) == series.devices_label(baseline):
             shared.append(series.devices_label(row))
         else:
@@ -92,9 +92,8 @@ def _series_levels(dataset: Dataset) -> dict[str, list[str]]:
     for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
         needed = _needed(rows, factors)
         for position, row in rows.iterrows():
-            named = [name for name in needed if name not in usual or row[name] != usual[name]]
-            labels = [series.level_label(name, row[name]) for name in named]
-            levels |= dict.fromkeys(lines[position].identities, labels)
+            named = (name for name in needed if name not in usual or row[name] != usual[name])
+            levels |= dict.fromkeys(lines[position].identities, series.level_labels(row, named))
     return levels
 
 

@@ -66,10 +66,7 @@ class Masthead:
     def of(cls, dataset: Dataset) -> "Masthead":
         """Return the head of the pages of a study."""
         plan = dataset.plan
-        about, details = plan.about, ""
-        end = _END_OF_SENTENCE.search(about)
-        if end:
-            about, details = about[: end.start()], about[end.end() :]
+        about, details = (*_END_OF_SENTENCE.split(plan.about, maxsplit=1), "")[:2]
         if about and plan.quick:
             about = f"The full study: {about}"
         stretch = context.stretch_of_time(dataset.completed_runs)

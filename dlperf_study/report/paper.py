@@ -4,6 +4,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study import __version__
@@ -96,16 +97,16 @@ def for_paper(dataset: Dataset, table: Table) -> Table:
         is_ratio_to_itself = heading.interval and printed == {MISSING, _OF_ITSELF}
         if not printed <= {MISSING} and not is_ratio_to_itself:
             kept.append(position)
-    headings = tuple(table.headings[position] for position in kept)
-    explanations, labels = captions()["columns of a paper"], [heading.label for heading in headings]
-    sentences = [explanations[label] for label in labels if label in explanations]
+    headings = tuple(map(table.headings.__getitem__, kept))
+    explanations, labels = captions()["columns of a paper"], map(attrgetter("label"), headings)
+    sentences = list(filter(None, map(explanations.get, labels)))
     if any(cell.interval for row in table.rows for cell in row):
         sentences.append(_BRACKETS)
     return replace(
         table,
         caption=f"{' '.join(sentences)}{context.quick_label(dataset)}".strip(),
         headings=headings,
-        rows=tuple(tuple(row[position] for position in kept) for row in rows),
+        rows=tuple(tuple(map(row.__getitem__, kept)) for row in rows),
         notes=tuple(_table_notes(table)),
     )
 

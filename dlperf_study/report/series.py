@@ -1,9 +1,10 @@
 """Series, groups and their labels: lines of a plot and groups of a table."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import compress, filterfalse
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -110,9 +111,9 @@ def all_series(dataset: Dataset) -> list[Series]:
     positions: dict[tuple[str, ...], int] = {}
     series = []
     for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
-        named = tuple(level_label(factor, levels[factor]) for factor in factors if factor != "model")
+        named = tuple(level_labels(levels, filter("model".__ne__, factors)))
         position = positions.setdefault(named, len(positions))
-        unusual = frozenset(level_label(name, levels[name]) for name in usual if levels[name] != usual[name])
+        unusual = frozenset(level_labels(levels, (name for name in usual if levels[name] != usual[name])))
         part = slice(begin, end)
         series.append(Series(label, position, by_series, dataset.rate, full_label, unusual, part))
     return series
@@ -136,12 +137,16 @@ def _series_labels(
     for left_out in (usual, {}):
         labels = []
         for levels in all_levels:
-            named = [name for name in factors if is_named(name, levels[name], left_out)]
-            labels.append([level_label(name, levels[name]) for name in named])
+            labels.append(level_labels(levels, (name for name in factors if is_named(name, levels[name], left_out))))
         shared = set.intersection(*map(set, labels)) if labels else set()
         if all(set(label) - shared for label in labels):
-            return [SEPARATOR.join(label) for label in labels]
-    return [SEPARATOR.join(level_label(name, levels[name]) for name in factors) for levels in all_levels]
+            return list(map(SEPARATOR.join, labels))
+    return [SEPARATOR.join(level_labels(levels, factors)) for levels in all_levels]
+
+
+def level_labels(levels: Mapping[str, Any] | pd.Series, names: Iterable[str]) -> list[str]:
+    """Return the labels of some levels."""
+    return [level_label(name, levels[name]) for name in names]
 
 
 def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
@@ -190,7 +195,7 @@ def configuration_labels(dataset: Dataset) -> dict[str, str]:
 def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return the same labels with all levels that vary."""
     series = all_series(dataset)
-    return _with_devices(dataset, series, [line.full_label for line in series])
+    return _with_devices(dataset, series, list(map(attrgetter("full_label"), series)))
 
 
 def _with_devices(dataset: Dataset, series: Sequence[Series], names: Sequence[str]) -> dict[str, str]:
@@ -279,7 +284,7 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     order = {identity: position for position, identity in enumerate(references)}
     rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
-    factors = [name for name in varying_factors(dataset) if name != "model"]
+    factors = list(filter("model".__ne__, varying_factors(dataset)))
     return _groups(rows, factors, usual_levels(dataset.whole or dataset), dataset.rate)
 
 
@@ -293,9 +298,9 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
     for part in parts:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
         reference = needed[part][0]
-        levels = {name: getattr(reference, name) for name in shared}
-        named_levels = (level_label(name, level) for name, level in levels.items() if is_named(name, level, usual))
-        settings.append(joined(*named_levels, devices_label(reference)))
+        levels = reference._asdict()
+        named = (name for name in shared if is_named(name, levels[name], usual))
+        settings.append(joined(*level_labels(levels, named), devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         for row in needed[part]:
             devices = text_if(row.world_size != reference.world_size, counted(row.world_size, "device"))
@@ -312,14 +317,17 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:
     """Return the levels in which a row differs from its reference."""
-    levels = {name: _comparable(getattr(row, name)) for name in factors}
-    if row.is_reference:
-        levels = {name: level for name, level in levels.items() if name not in usual or level != usual[name]}
-    else:
-        levels = {name: level for name, level in levels.items() if level != _comparable(getattr(reference, name))}
-    of_parts = ("strategy", *_OF_DIVISION)
-    needed = [name for name in levels if name not in of_parts or not goes_without_saying(name, levels[name])]
-    labels = [level_label(name, levels[name]) for name in needed or levels]
+    levels, needed = {}, []
+    for name in factors:
+        level = _comparable(getattr(row, name))
+        is_shown = level != _comparable(getattr(reference, name))
+        if row.is_reference:
+            is_shown = name not in usual or level != usual[name]
+        if is_shown:
+            levels[name] = level
+            if name not in ("strategy", *_OF_DIVISION) or not goes_without_saying(name, level):
+                needed.append(name)
+    labels = level_labels(levels, needed or levels)
     for name, noun in _COUNTED:
         count = getattr(row, name)
         if name not in factors and count != getattr(reference, name):
@@ -339,8 +347,7 @@ def published_labels(points: pd.DataFrame) -> pd.Series:
     labels = []
     for index, point in points.iterrows():
         names = [name for name in columns if varying.loc[index, name] and not is_missing(point[name])]
-        label = SEPARATOR.join(level_label(name, point[name]) for name in names)
-        labels.append(label or str(point["program"]))
+        labels.append(SEPARATOR.join(level_labels(point, names)) or str(point["program"]))
     return pd.Series(labels, index=points.index, dtype=str)
 
 

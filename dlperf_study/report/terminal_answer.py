@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.terminal import text_table
@@ -9,6 +10,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings import quality
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import RATIOS
 from dlperf_study.report.formatting import DOUBTFUL, MISSING, format_column, marked, text_if, unit_in
 from dlperf_study.report.labels import Labels
@@ -57,7 +59,7 @@ class Rates:
 
 def in_terminal(dataset: Dataset) -> str:
     """Return the answer as text."""
-    lines = [f"- {sentence}" for sentence in _findings(dataset, TERMINAL)]
+    lines = list(map("- {}".format, _findings(dataset, TERMINAL)))
     if table := configuration_rates(dataset).in_terminal():
         lines += ["", table]
     return "\n".join(["", dataset.plan.title, *lines, ""])
@@ -73,7 +75,7 @@ def _findings(dataset: Dataset, medium: Medium) -> list[str]:
 def in_markdown(dataset: Dataset) -> str:
     """Return the answer as Markdown, for a review comment."""
     lines = [f"### {markdown_escaped(dataset.plan.title)}", ""]
-    lines += [f"- {sentence}" for sentence in _findings(dataset, MARKDOWN)]
+    lines += map("- {}".format, _findings(dataset, MARKDOWN))
     rates = configuration_rates(dataset)
     if rates.rows:
         alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
@@ -93,7 +95,7 @@ def configuration_rates(dataset: Dataset) -> Rates:
         rows += [dataset.configuration_rows[identity] for identity in identities if identity in measured]
     unit = unit_in(dataset.configurations, dataset.rate)
     ratios = [name for name in RATIOS.values() if not all(is_missing(getattr(row, name)) for row in rows)]
-    headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
+    headings = ["", unit.symbol, *(COLUMNS[name].label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
         printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
@@ -114,10 +116,10 @@ def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
 def _bars(rows: Sequence[Any], name: str) -> list[str]:
     ends = []
     for row in rows:
-        value, low, high = (getattr(row, column) for column in (name, f"{name}_low", f"{name}_high"))
+        value, low, high = attrgetter(name, f"{name}_low", f"{name}_high")(row)
         ends.append((value, value) if is_missing(low) else (low, high))
     # An interval that is much wider than the others would leave no room for them.
-    largest = max((getattr(row, name) for row in rows), default=0.0) * 1.25
+    largest = max(map(attrgetter(name), rows), default=0.0) * 1.25
     bars = []
     for low, high in ends:
         certain, end = (min(round(BAR_WIDTH * bound / largest), BAR_WIDTH) if largest else 0 for bound in (low, high))

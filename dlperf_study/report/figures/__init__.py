@@ -72,8 +72,12 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     rows = dataset.configurations
     is_whole = rows["step_seconds"].notna() & rows["broken_down_step_seconds"].isna()
     without_reference = [group for group in all_groups(dataset) if not drawings.has_reference(group)]
-    lacks_reference = any(len(group.measured) for group in without_reference)
-    facts = {"has_open_dots": _has_open_dots(dataset), "has_whole": is_whole.any(), "lacks_reference": lacks_reference}
+    has_unmeasured_reference = any(len(group.measured) for group in without_reference)
+    facts = {
+        "has_open_dots": _has_open_dots(dataset),
+        "has_whole": is_whole.any(),
+        "has_unmeasured_reference": has_unmeasured_reference,
+    }
     sentences = caption("figure-comparison", **facts), _summary(dataset)
     columns = (dataset.rate, "relative_throughput", "step_seconds")
 
@@ -131,9 +135,9 @@ def _per_model(
         count, shown = counts(lines, measured[measured["model"] == model])
         omission = text_if(count > shown, caption(f"figure-{name}", "omission", count=count, shown=shown))
         note = text_if(name in _ON_COMPUTATION, context.computation_note(dataset, model))
-        whole = " ".join(filter(None, (*sentences, omission, note, context.conditions(dataset, model))))
+        in_file = " ".join(filter(None, (*sentences, omission, note, context.conditions(dataset, model))))
         on_page = f"{sentences[0]} {omission}".strip()
         heading = f"{model_name(rows[lines[0].identities[0]])}: {title or caption(f'figure-{name}', 'title')}"
         alt = alt_text(dataset, columns, heading, lines, set(drawn(lines)["identity"]))
         file_name, empty = f"{name}-{model}".replace("_", "-"), caption(f"figure-{name}", "empty")
-        yield Figure(file_name, heading, whole, partial(draw, dataset, lines), empty, on_page, alt)
+        yield Figure(file_name, heading, in_file, partial(draw, dataset, lines), empty, on_page, alt)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.report.figures import charts, line_charts
-from dlperf_study.report.figures.style import EXCHANGE, FAINT, PALETTE, SOFT, Width, colour, quantity_axes, wrapped
+from dlperf_study.report.figures.style import EXCHANGE, FAINT, PALETTE, SOFT, Width, colour, wrapped
 from dlperf_study.report.formatting import fitting_unit
 from dlperf_study.report.series import Group, Series, all_groups, devices_label, joined, short_labels
 
@@ -192,7 +193,7 @@ def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
         if len(measured[position].measured) <= room:
             kept.append(position)
             room -= len(measured[position].measured)
-    return [measured[position] for position in sorted(kept)]
+    return list(map(measured.__getitem__, sorted(kept)))
 
 
 def _most_different_members(group: Group, most: int) -> Group:
@@ -251,21 +252,15 @@ def scaling_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 
 def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
     """Return the measured lines; of many, those with extreme last efficiencies."""
-    lines = [line for line in series if line.measured_identities]
+    lines = list(filter(attrgetter("measured_identities"), series))
     half = most_lines(dataset) // 2
     if len(lines) <= 2 * half:
         return lines
-    last_efficiencies = []
-    for line in lines:
-        efficiencies = []
-        for identity in line.measured_identities:
-            efficiencies.append(dataset.configuration_rows[identity].efficiency)
-        measured = [efficiency for efficiency in efficiencies if not is_missing(efficiency)]
-        last_efficiencies.append(float(measured[-1]) if measured else math.nan)
-    values = pd.Series(last_efficiencies)
+    efficiencies = dataset.configurations.set_index("identity")["efficiency"].astype(float)
+    values = pd.Series([efficiencies[line.measured_identities].dropna().tail(1).max() for line in lines])
     # What has none is neither large nor small.
     ordered = values.fillna(values.median()).argsort(kind="stable").to_numpy()
-    return [lines[index] for index in sorted((*ordered[:half], *ordered[-half:]))]
+    return list(map(lines.__getitem__, sorted((*ordered[:half], *ordered[-half:]))))
 
 
 def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:
@@ -282,12 +277,11 @@ def _draw_ideal(axes: Sequence[Axes], lines: Sequence[Series], devices: Sequence
         # The number of devices that efficiency was computed with.
         all_devices = (rows["efficiency"] * rows["world_size"] / rows["speedup"]).round().astype(int)
         for (rate, baseline_devices), points in rows.groupby([f"baseline_{line.rate}", all_devices]):
-            sizes = sorted({baseline_devices, *points["world_size"]})
-            rates = [rate * size / baseline_devices for size in sizes]
-            line_charts.ideal_line(rates_panel, sizes, rates, colour(line.position))
+            sizes = np.union1d(points["world_size"], baseline_devices)
+            line_charts.ideal_line(rates_panel, sizes, rate * sizes / baseline_devices, colour(line.position))
         all_baseline_devices.update(all_devices)
     for baseline_devices in sorted(all_baseline_devices):
-        line_charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
+        line_charts.ideal_line(speedup, devices, np.array(devices) / baseline_devices)
     line_charts.ideal_line(efficiency, devices, [1.0] * len(devices))
 
 
@@ -378,7 +372,7 @@ def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Serie
 
 
 def _relative_axes(axes: Axes) -> None:
-    quantity_axes(axes)
+    axes.grid(True)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     ticks = [0.25, 0.5, 1, 2, 4, 8, 16] if high > _WIDE * low else _ticks_with_one(low, high)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dlperf_study.report import context, formatting, series
 from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
-from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
+from dlperf_study.report.figures.style import Width, colour, marker
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table_builders import measured_column
 
@@ -96,7 +97,7 @@ class FactorChart:
         columns = min(len(panels), _COLUMNS[width.name])
         lines = -(-len(panels) // columns)
         inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
-        names = [formatting.level_name(self.x, level) for level in _levels(self.rows, self.x)]
+        names = list(map(partial(formatting.level_name, self.x), _levels(self.rows, self.x)))
         height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
         drawing = labelled_page(self.is_quick, width, height * lines)
         grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
@@ -161,7 +162,7 @@ class _Panel:
         """Draw marks and bars; marks at one level are side by side."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
-            x_values = [self.levels.index(value) + shift for value in rows[self.x]]
+            x_values = list(rows[self.x].map(self.levels.index) + shift)
             # Of several marks at one level no line tells which are alike.
             if self.x == "world_size" and len(set(x_values)) == len(x_values):
                 points = sorted(zip(x_values, rows[metric], strict=True))
@@ -169,7 +170,7 @@ class _Panel:
             _draw_marks(axes, rows, metric, x_values, position)
         if self.x == "world_size":
             self._draw_ideal(axes, metric)
-        names = [formatting.level_name(self.x, level) for level in self.levels]
+        names = list(map(partial(formatting.level_name, self.x), self.levels))
         axes.set_xticks(range(len(names)), names)
         if _are_long(names):
             axes.tick_params(axis="x", rotation=30)
@@ -177,7 +178,7 @@ class _Panel:
                 label.set_horizontalalignment("right")
         axes.set_xlim(-0.5, len(names) - 0.5)
         axes.set_title(self.title)
-        quantity_axes(axes)
+        axes.grid(True)
 
     def _draw_ideal(self, axes: Axes, metric: str) -> None:
         rows = pd.concat(self.marks.values())
@@ -188,7 +189,7 @@ class _Panel:
             # Baselines on several numbers of devices have no ideal in common.
             return
         heights = ideals["min"] if metric == SPEEDUP else [1.0] * len(ideals)
-        positions = [self.levels.index(level) for level in ideals.index]
+        positions = list(map(self.levels.index, ideals.index))
         axes.plot(positions, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
 
     def end_labels(self, metric: str) -> list[EndLabel]:
@@ -205,7 +206,7 @@ def _names(factor: str, levels: Sequence[Any]) -> list[str]:
         return []
     if factor == SETTING:
         return list(levels)
-    return [series.level_label(factor, level) for level in levels]
+    return list(map(partial(series.level_label, factor), levels))
 
 
 def _are_long(names: list[str]) -> bool:

@@ -190,9 +190,9 @@ def page_figure(
     name: str, draw: Draw | None, caption: str, page_caption: str, table: Table | None, *, is_empty: bool = False
 ) -> Figure:
     """Return a figure whose title and empty text are those of its name, and whose numbers are those of a table."""
-    words = captions()[f"figure-{name}"]
-    alt = alt_text_of_table(words["title"], table) if table else ""
-    return Figure(name, words["title"], caption, None if is_empty else draw, words.get("empty", ""), page_caption, alt)
+    parts = captions()[f"figure-{name}"]
+    alt = alt_text_of_table(parts["title"], table) if table else ""
+    return Figure(name, parts["title"], caption, None if is_empty else draw, parts.get("empty", ""), page_caption, alt)
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str, described: str) -> None:

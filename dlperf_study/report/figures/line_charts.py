@@ -14,9 +14,10 @@ from matplotlib.figure import SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, quantity_axes, wrapped
+from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, wrapped
 from dlperf_study.report.formatting import fitting_unit, format_bounded
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.table_builders import intervals
@@ -243,7 +244,9 @@ def baseline_label(line: Series) -> str:
     return f"1× = {' or '.join(texts)} {COLUMNS[line.rate].unit}"
 
 
-def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line_colour: str = SOFT) -> None:
+def ideal_line(
+    axes: Axes, devices: Sequence[int] | Integers, values: Sequence[float] | Floats, line_colour: str = SOFT
+) -> None:
     """Draw what perfect scaling from the baseline would give."""
     axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=line_colour, zorder=1, label=IDEAL)
 
@@ -267,7 +270,7 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
     """Put a tick at each number of devices; wide ranges are logarithmic."""
     ticks = sorted(set(devices))
     is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
-    quantity_axes(axes)
+    axes.grid(True)
     axes.margins(x=0.16, y=0.1)
     if is_wide:
         axes.set_xscale("log", base=2)

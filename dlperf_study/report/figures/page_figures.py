@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ from dlperf_study.report.figures.style import (
     Width,
     colour,
     marker,
-    quantity_axes,
     wrapped,
 )
 from dlperf_study.report.formatting import text_if
@@ -57,10 +56,10 @@ def drift(dataset: Dataset) -> Iterator[Figure]:
     elif runs["round"].notna().any():
         kind = "incomplete"
     about = caption("figure-drift", has_disturbed=len(counted) < len(dataset.completed_runs))
-    whole = f"{about} {caption('figure-drift', kind)} {context.conditions(dataset)}"
+    in_file = f"{about} {caption('figure-drift', kind)} {context.conditions(dataset)}"
     on_page = f"{about} {text_if(effects, caption('figure-drift', 'means'))}"
     draw = partial(_draw_drift, dataset, runs, effects)
-    yield page_figure("drift", draw, whole, on_page, page_tables.rounds(dataset), is_empty=runs.empty)
+    yield page_figure("drift", draw, in_file, on_page, page_tables.rounds(dataset), is_empty=runs.empty)
 
 
 def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect], width: Width) -> Drawing:
@@ -81,8 +80,8 @@ def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect]
     no_round = runs["round"].isna()
     if no_round.any():
         axes.plot(minutes[no_round], percent[no_round], "x", color=INK, label="in no round")
-        line_charts.legend_below(drawing, [axes], width, named=[f"round {name}" for name in middles])
-    quantity_axes(axes)
+        line_charts.legend_below(drawing, [axes], width, named=list(map("round {}".format, middles)))
+    axes.grid(True)
     axes.set_xlabel("Began after (min)")
     axes.set_ylabel("Change of throughput (%)")
     _name_rounds(axes, middles, width)
@@ -143,10 +142,10 @@ def _draw_history(measurements: Sequence[Measurement], lines: dict[str, np.ndarr
             relative = line[:, 1:] / line[0, 1]
             axes.plot(positions, relative[:, 0], color=colour(position), marker=marker(position))
             axes.vlines(positions, relative[:, 1], relative[:, 2], color=colour(position))
-        axes.set_xticks(range(len(measurements)), [measurement.begun for measurement in measurements])
+        axes.set_xticks(range(len(measurements)), list(map(attrgetter("begun"), measurements)))
         if width is COLUMN:
             axes.tick_params(axis="x", rotation=30)
-        quantity_axes(axes)
+        axes.grid(True)
     for axes, part in zip(panels, parts, strict=False):
         labels = [line_charts.EndLabel(line[-1, 1] / line[0, 1], position, label) for position, (label, line) in part]
         line_charts.draw_end_labels(axes, labels, inches, width)
@@ -175,7 +174,7 @@ def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     ordered, rows = {}, []
     for name, comparisons in drawn.items():
         ordered[name] = sorted(comparisons, key=lambda comparison: -comparison.true)
-        rows.append(charts.CategoryRows([comparison.label for comparison in ordered[name]], width))
+        rows.append(charts.CategoryRows(list(map(attrgetter("label"), ordered[name])), width))
     heights = [_MARGIN_INCHES + row.inches for row in rows]
     if width is PAGE:
         drawing = Drawing(figsize=(width.inches, max(heights)), layout="constrained")
@@ -262,8 +261,8 @@ def prediction(dataset: Dataset) -> Iterator[Figure]:
     facts: dict[str, Any] = {"has_cases": own_cases(dataset), "count": len(drawn), "shown": MOST_SERIES}
     on_page = caption("figure-prediction", **facts)
     draw, table = partial(_draw_predictions, dataset, drawn[:MOST_SERIES]), prediction_table(results)
-    whole = f"{on_page} {context.conditions(dataset)}"
-    yield page_figure("prediction", draw, whole, on_page, table, is_empty=not drawn)
+    in_file = f"{on_page} {context.conditions(dataset)}"
+    yield page_figure("prediction", draw, in_file, on_page, table, is_empty=not drawn)
 
 
 def _draw_predictions(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> Drawing:
@@ -273,8 +272,8 @@ def _draw_predictions(dataset: Dataset, predictions: Sequence[Prediction], width
     for axes, prediction in zip(panels, predictions, strict=False):
         _draw_prediction(axes, prediction)
         _draw_case(axes, dataset, prediction.curve)
-        measured = [point.devices for point in prediction.curve.all_points]
-        line_charts.device_axes(axes, [*measured, *(size.devices for size in prediction.sizes)], logarithmic_y=False)
+        sizes = map(attrgetter("devices"), (*prediction.curve.all_points, *prediction.sizes))
+        line_charts.device_axes(axes, list(sizes), logarithmic_y=False)
         axes.set_title(wrapped(prediction.curve.title, _LETTERS[width.name]))
         axes.set_xlabel("Devices")
     for axes in panels[len(predictions) :]:

@@ -3,6 +3,8 @@
 import textwrap
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -53,7 +55,7 @@ def speedups(dataset: Dataset) -> Figure:
         lines = _published_lines(published, points)
         title = f"{formatting.display_name(model)}: {published.sources[source].title}"
         parts.append(_Part(title, lines, _our_lines(dataset, lines)))
-    drawn, name = [part for part in parts if part.ours], "published-speedups"
+    drawn, name = list(filter(attrgetter("ours"), parts)), "published-speedups"
     if not drawn:
         nothing = page_figure(name, None, "", "", None, is_empty=True)
         return replace(nothing, empty=nothing.empty if published.sources else context.NO_SOURCES)
@@ -64,11 +66,11 @@ def speedups(dataset: Dataset) -> Figure:
     further = caption(
         f"figure-{name}",
         has_interval=has_interval.any(),
-        lacks_interval=not has_interval.all(),
+        has_open_markers=not has_interval.all(),
         not_drawn=formatting.listed(part.title for part in parts if part.published and not part.ours),
     )
-    whole = " ".join(filter(None, (about_lines, further))) + context.quick_label(dataset)
-    figure = page_figure(name, partial(_draw, dataset, drawn), whole, about_lines, next_to_ours(dataset))
+    in_file = " ".join(filter(None, (about_lines, further))) + context.quick_label(dataset)
+    figure = page_figure(name, partial(_draw, dataset, drawn), in_file, about_lines, next_to_ours(dataset))
     return replace(figure, empty="")
 
 
@@ -89,9 +91,8 @@ def _our_lines(dataset: Dataset, published: list[series.Series]) -> list[series.
     is_on_curve = ~configurations["identity"].isin([identity for identity, names in unlike.items() if names])
     lines = []
     for line in published:
-        identities = set[str]()
-        for match in SameQuestion(line.rows, configurations).matches():
-            identities.update(match.identities)
+        matches = SameQuestion(line.rows, configurations).matches()
+        identities = set(chain.from_iterable(map(attrgetter("identities"), matches)))
         rows = configurations[configurations["identity"].isin(identities) & is_on_curve].dropna(subset=["speedup"])
         if len(rows):
             position = len(published) + line.position
@@ -116,7 +117,7 @@ def _draw(dataset: Dataset, parts: list[_Part], width: style.Width) -> Drawing:
 
 def _draw_part(subfigure: SubFigure, part: _Part, blocks: list[LineBlock]) -> None:
     devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
-    ours = [line.label for line in part.ours]
+    ours = list(map(attrgetter("label"), part.ours))
 
     def draw_line(panel: Axes, line: series.Series, column: str, shift_points: float) -> None:
         line_charts.interval_line(panel, line, column, "--" if line.label in ours else "-", shift_points)

@@ -10,7 +10,6 @@ from functools import partial
 from urllib.parse import quote
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 
 from dlperf_study.report.series import SEPARATOR
 
@@ -94,11 +93,6 @@ def colour(position: int) -> str:
 def marker(position: int) -> str:
     """Return the marker of the n-th series; pairs repeat after 49."""
     return MARKERS[(position + position // len(PALETTE)) % len(MARKERS)]
-
-
-def quantity_axes(axes: Axes) -> None:
-    """Draw a light grid behind both axes."""
-    axes.grid(True)
 
 
 def wrapped(label: str, letters: int) -> str:

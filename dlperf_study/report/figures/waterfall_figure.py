@@ -55,8 +55,8 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
         hidden=hidden,
     )
     draw = partial(_draw, dataset, panels, (waterfall_table.IDEAL, CAUSES, waterfall_table.MEASURED))
-    whole, table = f"{on_page} {context.conditions(dataset)}", waterfall_table.causes(dataset)
-    figure = page_figure("waterfall", draw, whole, on_page, table, is_empty=not drawn)
+    in_file, table = f"{on_page} {context.conditions(dataset)}", waterfall_table.causes(dataset)
+    figure = page_figure("waterfall", draw, in_file, on_page, table, is_empty=not drawn)
     yield replace(figure, empty=hidden or figure.empty)
 
 
@@ -82,7 +82,8 @@ def _draw(
     first, of_causes, last = labels
     columns = min(len(panels), _COLUMNS[width.name])
     rows = math.ceil(len(panels) / columns)
-    names = [name for name in of_causes if any(name in panel.steps.causes for panel in panels)]
+    drawn = set[str]().union(*(panel.steps.causes for panel in panels))
+    names = list(filter(drawn.__contains__, of_causes))
     height = rows * (_PANEL_INCHES + _ROW_INCHES * (len(names) + 2))
     drawing, all_axes = charts.panels(dataset, width, rows, columns, height, share_y=False)
     for axes, position in zip(all_axes, range(rows * columns), strict=True):

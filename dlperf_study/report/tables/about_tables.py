@@ -138,8 +138,8 @@ def environments(dataset: Dataset) -> Table:
     if len(runs):
         empty = context.by_origin(dataset, "no_environment")
     about = text_if(rows or is_measured, context.by_origin(dataset, "environment", runs=len(runs)))
-    texts = {"title": context.by_origin(dataset, "environment_title"), "empty": empty}
-    return make_table("environments", [""] * (1 + len(groups)), rows, about + context.quick_label(dataset), **texts)
+    options = {"title": context.by_origin(dataset, "environment_title"), "empty": empty}
+    return make_table("environments", [""] * (1 + len(groups)), rows, about + context.quick_label(dataset), **options)
 
 
 def _environment_cell(dataset: Dataset, name: str, values: pd.Series) -> Cell:
@@ -278,7 +278,8 @@ def _steadiness(dataset: Dataset) -> Result:
 
 def _setup(dataset: Dataset) -> Result:
     runs = dataset.completed_runs
-    unknown = [name for name in SETUP if runs[name].isna().any()]
+    facts = runs[list(SETUP)]
+    unknown = list(facts.columns[facts.isna().any()])
     recorded = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts recorded"
     if unknown:
         recorded += f", without {formatting.listed_columns(unknown)}"

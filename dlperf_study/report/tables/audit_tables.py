@@ -63,8 +63,8 @@ def _diagnostic_table(
         cells = cited_cells(diagnostic).replace("/", " / ")
         computation = Cell(diagnostic.computation, footnote=footnote)
         rows.append((Cell(diagnostic.severity, anchor=anchor), in_words(diagnostic.check), computation, cells))
-    whole = about + text_if(rows, f" {caption('audit', 'explanations')}")
-    return make_table(name, ("Severity", "Check", "Computation", "Cells"), rows, whole, empty=empty)
+    in_file = about + text_if(rows, f" {caption('audit', 'explanations')}")
+    return make_table(name, ("Severity", "Check", "Computation", "Cells"), rows, in_file, empty=empty)
 
 
 def audit_links(dataset: Dataset) -> dict[str, list[Link]]:

@@ -106,9 +106,7 @@ def diagnostics(dataset: Dataset, topic: str = "") -> Table:
     """Return all diagnostics, or the diagnostics of one topic's page."""
     definition = COLUMNS["severity"].definition.capitalize()
     about = caption("diagnostics", definition=definition, is_published=topic == PUBLISHED)
-    empty = caption("diagnostics", "empty_page")
-    if dataset.diagnostics.empty:
-        empty = caption("diagnostics", "empty")
+    empty = caption("diagnostics", "empty" if dataset.diagnostics.empty else "empty_page")
     rows = diagnostic_rows(dataset, diagnostics_about(dataset, topic))
     name, title = f"diagnostics{text_if(topic, f'-{topic}')}", caption("diagnostics", "title")
     headings = [COLUMNS[heading].label for heading in _HEADINGS]
@@ -163,7 +161,7 @@ def subject_label(subject: str) -> str:
 
 def _affected(dataset: Dataset, diagnostics_of_group: pd.DataFrame) -> str:
     labels = series.configuration_labels(dataset)
-    identities = [identity for identity in diagnostics_of_group["identity"].unique() if identity]
+    identities = list(filter(None, diagnostics_of_group["identity"].unique()))
     if not identities:
         return "the study"
     if len(identities) == len(labels) > 1:
@@ -230,5 +228,5 @@ class DiagnosticOverview:
         # In the order of their severity, as they were counted.
         kinds = [f"{in_sentence(subject)} {count}" for subject, count in counts.items()]
         remaining = sum(islice(counts.values(), MOST_KINDS, None))
-        others = text_if(remaining, f"{remaining} about other things")
-        return formatting.listed(filter(None, (*kinds[:MOST_KINDS], others)))
+        further = text_if(remaining, f"{remaining} about other things")
+        return formatting.listed(filter(None, (*kinds[:MOST_KINDS], further)))

@@ -1,6 +1,7 @@
 """What changed between two measurements, and over all measurements of a study: tables, and sentences made from them."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.errors import EvidenceError
@@ -89,7 +90,7 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     # Of two dates, the table of the last change has all of it.
     for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
         rows.append((labels[identity], *(rate.get(identity, missing) for rate in rates)))
-    headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)
+    headings = _headings(list(map(attrgetter("begun"), shown)), COLUMNS[shown[-1].dataset.rate].unit)
     return make_table("dates", headings, rows, caption("dates"))
 
 

@@ -70,9 +70,7 @@ def _figure(table: "Table", caption: str, body: str, links: str = "") -> str:
 
 
 def _note_lines(table: "Table") -> list[str]:
-    anchors = {}
-    for heading in table.headings:
-        anchors[heading.label] = table.definition_anchor(heading)
+    anchors = {heading.label: table.definition_anchor(heading) for heading in table.headings}
     lines = []
     for note in table.notes_without_footnotes:
         anchor = anchors.get(note.partition(": ")[0])

@@ -7,7 +7,7 @@ be is known from the metrics of Computer Modern, which is wider than the usual f
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dlperf_study.report.formatting import latex_escaped, text_if
@@ -228,9 +228,7 @@ def _grid(table: "Table", layout: _Layout) -> list[str]:
         if layout.has_name_lines:
             name, marks = whole_row[0], table.marks(whole_row[0])
             lines.append(_line(shown, _text(name, _breakable(name.text), marks), name.text + marks, layout))
-        cells = []
-        for position, (cell, heading) in enumerate(zip(row, shown.headings, strict=True)):
-            cells.append(_cell(cell, heading, table.marks(cell), layout, position))
+        cells = map(partial(_cell, layout), row, shown.headings, map(table.marks, row), range(len(row)))
         lines.append(" & ".join(cells) + r" \\")
         if layout.stacked:
             # An interval belongs to the value above it, and not to the next row.
@@ -273,7 +271,7 @@ def _line(table: "Table", latex: str, text: str, layout: _Layout) -> str:
     return f"\\multicolumn{{{span}}}{{@{{}}{column}@{{}}}}{{{latex}}} \\\\"
 
 
-def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
+def _cell(layout: _Layout, cell: "Cell", heading: "Heading", marks: str, position: int) -> str:
     mark = _superscript(marks)
     value = _breakable(cell.marked) if position in layout.wrapped else latex_escaped(cell.marked)
     if not heading.interval:

@@ -46,9 +46,7 @@ class _Gap:
     def ratio_obstacle(self, role: Denominator) -> str:
         """Return why it can't be compared with its baseline or reference."""
         missing = reasons.no_ratio(self._dataset, self.row, role)
-        if missing:
-            return say_one(missing)
-        return ""
+        return say_one(missing) if missing else ""
 
     def difference_obstacle(self, needs_verdict: bool) -> str:
         """Return why parts of its step cannot be compared with its reference."""
@@ -90,9 +88,7 @@ def explain_missing(dataset: Dataset, row: Any, column: str) -> str:
 def explain_unmeasured(dataset: Dataset, row: Any) -> str:
     """Return why a configuration has no throughput."""
     missing = reasons.no_throughput(dataset, row)
-    if missing:
-        return say_one(missing)
-    return ""
+    return say_one(missing) if missing else ""
 
 
 def explain_missing_of_run(row: Any, column: str) -> str:

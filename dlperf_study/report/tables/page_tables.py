@@ -162,14 +162,14 @@ def rounds(dataset: Dataset) -> Table:
     for effect in effects:
         change = Cell.of(effect.percent_change, no_interval, decision=0.0)
         rows.append((str(effect.round), f"{effect.begun:%Y-%m-%d %H:%M}", change))
-    whole = page_caption = ""
+    in_file = page_caption = ""
     if effects:
         configurations = counted(effects[0].configurations, "configuration")
         page_caption = caption("rounds", configurations=configurations, on_page=True)
-        whole = caption("rounds", configurations=configurations, on_page=False) + context.quick_label(dataset)
+        in_file = caption("rounds", configurations=configurations, on_page=False) + context.quick_label(dataset)
     change_heading = Heading.number("Change of throughput", "%", interval=True)
     headings = (COLUMNS["round"].label, "Begun (UTC)", change_heading)
-    return make_table("rounds", headings, rows, whole, page_caption=page_caption)
+    return make_table("rounds", headings, rows, in_file, page_caption=page_caption)
 
 
 def energy(dataset: Dataset) -> Table:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.wording import counted
@@ -73,7 +74,7 @@ def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[st
         else:
             content["efficiency_relative_to_devices"] = result.reference.devices
             content["largest_tested"] = result.largest_tested
-            content["sizes"] = [_size_content(result, size) for size in result.sizes]
+            content["sizes"] = list(map(partial(_size_content, result), result.sizes))
         contents.append(content)
     return contents
 
@@ -148,8 +149,8 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
             rows.append((_size_name(prediction, size), integer(size.devices), rate, efficiency))
             groups.append(prediction.curve.title)
     rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in select_predictions(results)}))
-    numbers = Heading.number("Throughput", rate_unit, interval=True), Heading.number("Efficiency", interval=True)
-    headings, about = ("Size", Heading.number("Devices"), *numbers), f"{_SHARE} intervals. {caption('predictions')}"
+    rates = Heading.number("Throughput", rate_unit, interval=True), Heading.number("Efficiency", interval=True)
+    headings, about = ("Size", Heading.number("Devices"), *rates), f"{_SHARE} intervals. {caption('predictions')}"
     return make_table("predictions", headings, rows, about, notes=_notes(results), groups=groups)
 
 
@@ -180,7 +181,7 @@ def _reasons(prediction: Prediction) -> Iterator[str]:
 
 def _measured(curve: Curve) -> str:
     """Return the measured sizes of a curve and the largest's throughput."""
-    sizes = [point.units for point in curve.points]
+    sizes = list(map(attrgetter("units"), curve.points))
     units = f"{listed(map(str, sizes))} {_plural(curve.unit, sizes)}"
     devices = text_if(curve.unit == Unit.NODE, f" of {counted(curve.devices_per_unit, 'device')}")
     rate = f"{format_bounded(curve.last.rate)[0]} {curve.rate_unit}"
@@ -188,9 +189,7 @@ def _measured(curve: Curve) -> str:
 
 
 def _plural(unit: Unit, units: Sequence[int]) -> str:
-    if list(units) == [1]:
-        return str(unit)
-    return f"{unit}s"
+    return str(unit) + text_if(list(units) != [1], "s")
 
 
 def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:

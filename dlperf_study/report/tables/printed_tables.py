@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -74,9 +76,7 @@ def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:
     for column in columns:
-        cells = []
-        for result in of_row[of_row["column"] == column].itertuples():
-            cells.append(_our_cell(dataset, result))
+        cells = list(map(partial(_our_cell, dataset), of_row[of_row["column"] == column].itertuples()))
         footnotes = dict.fromkeys(cell.footnote for cell in cells if cell.footnote)
         yield Cell(" / ".join(cell.printed for cell in cells), footnote="; ".join(footnotes))
 
@@ -145,10 +145,10 @@ def changes_table(dataset: Dataset) -> Table:
             cells.append(Cell.of(ratio.bounded_factor, caption("published-changes", reason), decision=1))
         rows.append((change.program, change.between, *cells))
         groups.append(change.table)
-    numbers = (Heading.number(label, "×", interval=True) for label in ("Published", "Ours", "Ours / published"))
+    columns = (Heading.number(label, "×", interval=True) for label in ("Published", "Ours", "Ours / published"))
     about = caption("published-changes") + context.quick_label(dataset)
     empty = text_if(not dataset.plan.published, NO_SOURCES)
-    return make_table("published-changes", ("Program", "From, to", *numbers), rows, about, empty=empty, groups=groups)
+    return make_table("published-changes", ("Program", "From, to", *columns), rows, about, empty=empty, groups=groups)
 
 
 def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
@@ -175,10 +175,10 @@ def _differing_factors(first: Any, last: Any) -> str:
     """Return the factors in which two differ: ``devices from 1 to 8``."""
     differing = []
     for name in _FACTORS:
-        levels = [getattr(point, name) for point in (first, last)]
+        levels = list(map(attrgetter(name), (first, last)))
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
-            names = [formatting.level_with_unit(name, level) for level in levels]
-            differing.append(f"{column_named(name).words} from {names[0]} to {names[1]}")
+            names = " to ".join(map(partial(formatting.level_with_unit, name), levels))
+            differing.append(f"{column_named(name).words} from {names}")
     return formatting.listed(differing)
 
 
@@ -254,17 +254,16 @@ def stages(dataset: Dataset) -> Table:
     published = read_published(dataset)
     rows, groups = [], []
     for (source, name), tasks in stage_rows(published.cells).groupby(["source", "table"], sort=False):
-        of_table = [_printed_stages(task) for task in tasks.itertuples()]
-        of_table += _our_stages(dataset, tasks.iloc[0])
+        of_table = [*map(_printed_stages, tasks.itertuples()), *_our_stages(dataset, tasks.iloc[0])]
         rows += of_table
         groups += [published.full_title(source, name)] * len(of_table)
     headings = ["Whose", Heading.number(COLUMNS["world_size"].label)]
     headings += [Heading.number(stage.label, "s", interval=bool(stage.column)) for stage in STAGES]
     notes = (caption("stages", "how"), *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
     on_page, empty = caption("stages"), text_if(not published.sources, NO_SOURCES)
-    whole = f"{on_page} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
-    texts = {"page_caption": on_page, "empty": empty}
-    return make_table("stages", headings, rows, whole, notes=notes, groups=groups, **texts)
+    in_file = f"{on_page} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    options = {"page_caption": on_page, "empty": empty}
+    return make_table("stages", headings, rows, in_file, notes=notes, groups=groups, **options)
 
 
 def _printed_stages(task: Any) -> list[Any]:

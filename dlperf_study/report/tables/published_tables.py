@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -148,7 +149,7 @@ def ours_alone(dataset: Dataset) -> Table:
 def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
     """Return a row per point and matching configuration."""
     matches = SameQuestion(points, dataset.configurations).matches()
-    matched = points.assign(match=matches, identity=[match.identities for match in matches]).explode("identity")
+    matched = points.assign(match=matches, identity=list(map(attrgetter("identities"), matches))).explode("identity")
     return matched.assign(line=series.published_labels(matched))
 
 
@@ -156,10 +157,10 @@ def _table(
     dataset: Dataset, rows: pd.DataFrame, name: str, columns: list[TableColumn], repetition: str, notes: list[str]
 ) -> Table:
     published = read_published(dataset)
-    whole = f"{caption('published', 'apart')} {hardware_sentence(published)} Ours: {context.conditions(dataset)} "
+    in_file = f"{caption('published', 'apart')} {hardware_sentence(published)} Ours: {context.conditions(dataset)} "
     groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
-    texts = {"page_caption": caption("published", "on_page"), "empty": text_if(not published.sources, NO_SOURCES)}
-    return grouped_table(name, whole + repetition, columns, groups, notes, **texts)
+    options = {"page_caption": caption("published", "on_page"), "empty": text_if(not published.sources, NO_SOURCES)}
+    return grouped_table(name, in_file + repetition, columns, groups, notes, **options)
 
 
 def _keys(points: pd.DataFrame) -> list[TableColumn]:

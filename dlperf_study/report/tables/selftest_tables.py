@@ -101,10 +101,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
 
 
 def _failure(result: SelftestResult) -> str:
-    parts = []
-    for check in result.done:
-        if check.status is not Status.PASSED:
-            parts.append(f"{check.name}: {check.status}")
+    parts = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
     if result.quick:
         parts.append("quick mode")
     return f"not passed on {_time(result)} ({', '.join(parts) or 'every check was skipped'})"

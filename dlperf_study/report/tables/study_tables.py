@@ -61,9 +61,7 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
         return ()
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
     is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
-    if is_scaled.any():
-        return ("speedup", "efficiency")
-    return ("speedup",)
+    return ("speedup", "efficiency") if is_scaled.any() else ("speedup",)
 
 
 def scaling(dataset: Dataset) -> Table:
@@ -129,11 +127,11 @@ def unsupported(dataset: Dataset) -> Table:
     labels, rows = series.configuration_labels(dataset), []
     for row in dataset.configurations.dropna(subset="unsupported_reason").itertuples():
         rows.append((labels[row.identity], row.unsupported_reason))
-    texts = {"title": context.by_origin(dataset, "unsupported_title")}
-    texts["empty"] = context.by_origin(dataset, "none_unsupported")
+    options = {"title": context.by_origin(dataset, "unsupported_title")}
+    options["empty"] = context.by_origin(dataset, "none_unsupported")
     about = text_if(rows, context.by_origin(dataset, "unsupported")) + context.quick_label(dataset)
     headings = (COLUMNS["identity"].label, COLUMNS["unsupported_reason"].label)
-    return make_table("unsupported", headings, rows, about, **texts)
+    return make_table("unsupported", headings, rows, about, **options)
 
 
 def runs(dataset: Dataset) -> Table:
@@ -155,8 +153,8 @@ def runs(dataset: Dataset) -> Table:
         groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
     members = ((group, (row,)) for group, row in zip(groups, ordered.itertuples(), strict=True))
     on_page, notes = caption("runs"), map(table_builders.defined, numbers)
-    whole = f"{on_page} {context.conditions(dataset)}"
-    return table_builders.grouped_table("runs", whole, columns, members, notes, page_caption=on_page)
+    in_file = f"{on_page} {context.conditions(dataset)}"
+    return table_builders.grouped_table("runs", in_file, columns, members, notes, page_caption=on_page)
 
 
 def _run_number(runs: pd.DataFrame) -> TableColumn:

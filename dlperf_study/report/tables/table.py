@@ -6,7 +6,8 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, count, product
+from itertools import chain, count, filterfalse, product
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
@@ -154,22 +155,22 @@ class Table:
     def footnotes(self) -> dict[Footnote, str]:
         """The distinct footnotes of all cells and their marks, in order."""
         cells = chain.from_iterable(self.rows)
-        distinct = dict.fromkeys(chain.from_iterable(cell.footnotes for cell in cells))
+        distinct = dict.fromkeys(chain.from_iterable(map(attrgetter("footnotes"), cells)))
         return dict(zip(distinct, _marks(), strict=False))
 
     @property
     def notes_without_footnotes(self) -> list[str]:
         """The notes that are not footnotes already."""
-        return [note for note in self.notes if note not in self.footnotes]
+        return list(filterfalse(self.footnotes.__contains__, self.notes))
 
     def marks(self, cell: Cell) -> str:
         """Return the marks of the footnotes of one of its cells."""
-        return ",".join(self.footnotes[footnote] for footnote in cell.footnotes)
+        return ",".join(map(self.footnotes.__getitem__, cell.footnotes))
 
     @property
     def width(self) -> int:
         """How many sub-columns there are."""
-        return sum(heading.span for heading in self.headings)
+        return sum(map(attrgetter("span"), self.headings))
 
     def grouped(self, positions: Sequence[int] | None = None) -> Iterator[tuple[str, tuple[Cell, ...]]]:
         """Yield rows, each with the group's name if it begins one."""
@@ -181,7 +182,7 @@ class Table:
 
     def column(self, label: str) -> list[str]:
         """Return the printed values under one heading."""
-        position = [heading.label for heading in self.headings].index(label)
+        position = list(map(attrgetter("label"), self.headings)).index(label)
         return [row[position].text for row in self.rows]
 
     def save(self, paths: StudyPaths) -> "Table":
@@ -264,8 +265,8 @@ def _marks() -> Iterator[str]:
 
 def as_text(table: Table) -> str:
     """Return the table as text: headings, groups, rows, notes."""
-    rows = [[cell.printed for cell in row] for row in table.rows]
-    printed = text_table([heading.text for heading in table.headings], rows).split("\n")
+    rows = [list(map(attrgetter("printed"), row)) for row in table.rows]
+    printed = text_table(list(map(attrgetter("text"), table.headings)), rows).split("\n")
     head = len(printed) - len(rows)
     lines = printed[:head]
     for (group, _), row_text in zip(table.grouped(), printed[head:], strict=True):

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -113,12 +114,12 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: formatting.Unit)
     if denominator and getattr(row, f"is_{denominator}"):
         return Cell(metric.of_itself, footnote=footnote)
     printed, interval = formatting.format_column(row, name, unit.size)
-    if name in intervals() and not interval:
+    if name not in intervals():
+        interval = ""
+    elif not interval:
         reason = explain_missing_interval(dataset, row, name, denominator)
         footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
     is_doubtful = (row.identity, name) in dataset.doubtful_numbers
-    if name not in intervals():
-        interval = ""
     return Cell(printed, interval, footnote, reason=reason, is_doubtful=is_doubtful)
 
 
@@ -236,10 +237,8 @@ def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) 
     """Return the rows that a page shows first: extremes and rarities."""
     values = pd.Series([getattr(row, name, None) for row in rows], dtype="object")
     numbers = pd.to_numeric(values, errors="coerce").dropna()
-    footnotes, uses = [[note for cell in row for note in cell.footnotes] for row in cells], Counter[Footnote]()
-    for row in cells:
-        for cell in row:
-            uses.update(set(cell.footnotes))
+    footnotes = [list(chain.from_iterable(cell.footnotes for cell in row)) for row in cells]
+    uses = Counter[Footnote](chain.from_iterable({*cell.footnotes} for row in cells for cell in row))
     rarest = pd.Series([min(map(uses.__getitem__, of_row), default=len(rows)) for of_row in footnotes])
     unexpected = rarest[rarest < len(rows) / 2].nsmallest(MOST_UNEXPECTED).index
     at_ends = [*numbers.nlargest(MOST_AT_AN_END).index, *numbers.nsmallest(MOST_AT_AN_END).index]

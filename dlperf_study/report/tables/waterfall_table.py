@@ -111,8 +111,8 @@ def causes(dataset: Dataset) -> Table:
         rows.append((labels[identity], ideal, *cells, measured))
     noted = filter(captions()["causes"].__contains__, map("note_{}".format, ("ideal", *names, "sum")))
     notes = map(partial(caption, "causes"), noted)
-    whole = caption("causes", is_of_logs=is_of_logs)
-    return make_table("causes", ("Configuration", *headings), rows, whole, notes=notes)
+    about = caption("causes", is_of_logs=is_of_logs)
+    return make_table("causes", ("Configuration", *headings), rows, about, notes=notes)
 
 
 def step_unit(dataset: Dataset) -> Unit:
@@ -229,7 +229,7 @@ def printed_causes(dataset: Dataset) -> Table:
         for name in names:
             seconds = steps.causes.get(name)
             missing = Cell.missing("its source does not print it")
-            cells.append(missing if seconds is None else Cell(plain(seconds)))
+            cells.append(missing if seconds is None else plain(seconds))
         wait = Cell(plain(steps.wait)) if steps.wait else Cell.missing(caption("printed-causes", "no_wait"))
         task = (plain(steps.measured), plain(steps.communication), wait)
         rows.append((str(steps.world_size), plain(steps.ideal), *cells, *task))
