@@ -39,7 +39,7 @@ class Sample:
 
     path: Path
     format: str
-    identity: dict[str, str | int]
+    configuration_id: dict[str, str | int]
 
 
 def samples() -> list[list[Sample]]:
@@ -66,7 +66,7 @@ def write_archive(folder: Path, megabytes: float, files: int) -> dict[Path, str]
 
 def _write(sample: Sample, folder: Path, size: float) -> Path:
     folder.mkdir()
-    (folder / "configuration.json").write_text(json.dumps({**sample.identity, "seed": int(folder.name)}))
+    (folder / "configuration.json").write_text(json.dumps({**sample.configuration_id, "seed": int(folder.name)}))
     path = folder / "run_1.log"
     with path.open("wb") as file:
         for text in _cycles(sample, int(folder.name)):
@@ -94,7 +94,7 @@ def _identity(log: ParsedLog) -> dict[str, str | int]:
         "model": log.facts.get("model", "resnet50"),
         "nodes": max(1, devices // devices_per_node),
         "devices_per_node": devices_per_node,
-        "servers": 0,
+        "parameter_servers": 0,
         "batch_per_device": batch,
         "precision": "amp_fp16" if reduced else "fp32",
         "tokens_per_sample": 512,

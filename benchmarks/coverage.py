@@ -23,7 +23,7 @@ from dlperf_study.audit.published import load
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.metrics.comparison import EQUAL, FASTER, SLOWER, WIDEST_EQUALITY, Verdict, verdicts
+from dlperf_study.metrics.comparison import EQUAL, FASTER, SLOWER, WIDEST_EQUALITY, Significance, significances
 from dlperf_study.metrics.statistics import Estimate, Sample, log_ratio, rounds_needed
 from dlperf_study.study.order import planned_executions
 from dlperf_study.study.plan import Entry, Plan
@@ -96,26 +96,29 @@ class SimulatedStudy:
     def ratios(self) -> dict[str, Estimate]:
         """Return the logarithms of the ratios to the baseline, which is the first configuration, by identity."""
         baseline, *compared = self.rates
-        return {identity: log_ratio(self.rates[identity], self.rates[baseline]) for identity in compared}
+        return {
+            configuration_id: log_ratio(self.rates[configuration_id], self.rates[baseline])
+            for configuration_id in compared
+        }
 
 
 def plan_of(configurations: int, rounds: int, order_seed: int) -> Plan:
     """Return a plan of configurations that differ in their seed; the first is baseline and reference of all."""
     points = [
-        configuration(seed=seed, repeats=rounds, warmup_steps=1, measured_steps=2) for seed in range(configurations)
+        configuration(seed=seed, repetitions=rounds, warmup_steps=1, measured_steps=2) for seed in range(configurations)
     ]
-    first = points[0].identity
-    entries = tuple(Entry(configuration=point, baseline_identity=first, reference_identity=first) for point in points)
+    first = points[0].configuration_id
+    entries = tuple(Entry(configuration=point, baseline_id=first, reference_id=first) for point in points)
     named = dict.fromkeys(("study", "cluster", "title", "about"), "simulated")
     return Plan(
         **named,
         scaling="weak",
-        questions=(),
+        sections=(),
         factors=("seed",),
         published=(),
         quick=False,
         entries=entries,
-        order="rounds",
+        order="interleaved",
         order_seed=order_seed,
     )
 
@@ -124,26 +127,26 @@ def simulated(noise: Noise, configurations: int, rounds: int, generator: np.rand
     """Return one study on a machine with that noise."""
     plan = plan_of(configurations, rounds, order_seed=int(generator.integers(2**32)))
     executions = planned_executions(plan)
-    identities = [entry.configuration.identity for entry in plan.entries]
+    configuration_ids = [entry.configuration.configuration_id for entry in plan.entries]
     spreads = np.exp(generator.normal(np.log(RUN_SPREAD), SPREAD_OF_SPREADS, configurations))
     differences = generator.normal(0.0, DIFFERENCE, configurations)
     differences[: configurations // 2] = 0.0
-    truth = dict(zip(identities, differences.tolist(), strict=True))
-    spread_of = dict(zip(identities, spreads, strict=True))
-    rates: dict[str, list[float]] = {identity: [] for identity in identities}
+    truth = dict(zip(configuration_ids, differences.tolist(), strict=True))
+    spread_of = dict(zip(configuration_ids, spreads, strict=True))
+    rates: dict[str, list[float]] = {configuration_id: [] for configuration_id in configuration_ids}
     for execution, speed in zip(executions, noise(generator, len(executions)), strict=True):
-        identity = execution.configuration.identity
-        logarithm = truth[identity] + speed + generator.normal(0.0, spread_of[identity])
-        rates[identity].append(RATE * float(np.exp(logarithm)))
+        configuration_id = execution.configuration.configuration_id
+        logarithm = truth[configuration_id] + speed + generator.normal(0.0, spread_of[configuration_id])
+        rates[configuration_id].append(RATE * float(np.exp(logarithm)))
     numbers = np.arange(1.0, rounds + 1)
     return SimulatedStudy(plan, {name: Sample(np.array(values), numbers) for name, values in rates.items()}, truth)
 
 
-def is_false(verdict: Verdict, truth: float) -> bool:
+def is_false(significance: Significance, truth: float) -> bool:
     """Return whether an outcome claims something false."""
-    if verdict.word == EQUAL:
+    if significance.word == EQUAL:
         return abs(truth) > np.log1p(WIDEST_EQUALITY)
-    claimed = {FASTER: 1, SLOWER: -1}.get(verdict.word or "", 0)
+    claimed = {FASTER: 1, SLOWER: -1}.get(significance.word or "", 0)
     return bool(claimed != 0 and np.sign(truth) != claimed)
 
 
@@ -154,14 +157,18 @@ def row_of(name: str, configurations: int, rounds: int, studies: int) -> tuple[s
         generator = np.random.default_rng([list(NOISES).index(name), configurations, rounds, number])
         study = simulated(NOISES[name], configurations, rounds, generator)
         ratios = study.ratios()
-        for identity, estimate in ratios.items():
+        for configuration_id, estimate in ratios.items():
             interval = estimate.interval()
-            counts["covered"] += interval is not None and interval.low <= study.truth[identity] <= interval.high
-        outcomes = verdicts(ratios)
-        counts["false"] += any(is_false(outcomes[identity], study.truth[identity]) for identity in ratios)
-        for identity in ratios:
-            counts["different"] += study.truth[identity] != 0
-            counts["found"] += outcomes[identity].word in (FASTER, SLOWER) and study.truth[identity] != 0
+            counts["covered"] += interval is not None and interval.low <= study.truth[configuration_id] <= interval.high
+        statuses = significances(ratios)
+        counts["false"] += any(
+            is_false(statuses[configuration_id], study.truth[configuration_id]) for configuration_id in ratios
+        )
+        for configuration_id in ratios:
+            counts["different"] += study.truth[configuration_id] != 0
+            counts["found"] += (
+                statuses[configuration_id].word in (FASTER, SLOWER) and study.truth[configuration_id] != 0
+            )
     check_evidence(study)
     coverage = counts["covered"] / (studies * (configurations - 1))
     false_studies, share_found = counts["false"] / studies, counts["found"] / counts["different"]
@@ -182,17 +189,17 @@ def check_evidence(study: SimulatedStudy) -> None:
         study.plan.write(paths.plan_file)
         batch = study.plan.entries[0].configuration.global_batch
         for entry in study.plan.entries:
-            for repetition, rate in enumerate(study.rates[entry.configuration.identity].values, start=1):
-                recipe = Recipe(computation_seconds=batch / float(rate), noise=0.0)
+            for repetition, rate in enumerate(study.rates[entry.configuration.configuration_id].values, start=1):
+                recipe = Recipe(compute_seconds=batch / float(rate), noise=0.0)
                 write_run(paths, entry.configuration, repetition, recipe)
-        collected = collect(paths).configurations.set_index("identity")
+        collected = collect(paths).configurations.set_index("configuration_id")
     ratios = study.ratios()
-    outcomes = verdicts(ratios)
-    for identity, estimate in ratios.items():
-        row, expected = collected.loc[identity], estimate.bounded_factor
+    statuses = significances(ratios)
+    for configuration_id, estimate in ratios.items():
+        row, expected = collected.loc[configuration_id], estimate.bounded_factor
         printed = [row[f"speedup{bound}"] for bound in ("", "_low", "_high")]
         np.testing.assert_allclose(np.array(printed, float), np.array(expected, float), rtol=1e-9)
-        assert row["baseline_verdict"] == outcomes[identity].word
+        assert row["baseline_significance"] == statuses[configuration_id].word
 
 
 def published_groups() -> Iterator[Floats]:

@@ -75,16 +75,16 @@ def write_evidence(paths: StudyPaths, arguments: argparse.Namespace, count: int)
         "devices_per_node": arguments.ranks,
         "warmup_steps": arguments.steps // 10,
         "measured_steps": arguments.steps // 2,
-        "computation_steps": arguments.steps // 5,
-        "exchange_steps": arguments.steps // 5,
-        "repeats": arguments.runs,
+        "compute_only_steps": arguments.steps // 5,
+        "communication_only_steps": arguments.steps // 5,
+        "repetitions": arguments.runs,
     }
     recipe = Recipe()
     configurations = [configuration(seed=seed, **protocol) for seed in range(count)]
     write_study(paths, [Planned(seeded, recipe, arguments.runs) for seeded in configurations])
     for seeded in configurations:
-        for run in paths.configuration(seeded.identity).runs():
-            # Those that a driver records are checked too.
+        for run in paths.configuration(seeded.configuration_id).runs():
+            # Those that a controller records are checked too.
             facts = add_digests(json.loads(run.run_file.read_text()), run)
             write_atomically(run.run_file, json.dumps(facts))
 

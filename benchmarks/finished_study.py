@@ -25,9 +25,9 @@ LIMIT_SECONDS = 1.0
 STUDY: dict[str, Any] = {
     "title": "Finished",
     "about": "Five hundred configurations whose evidence is already there.",
-    "questions": ["scaling"],
+    "sections": ["scaling"],
     "scaling": "weak",
-    "fixed": {
+    "constants": {
         "model": "mobilenet_v2",
         "image_size": 32,
         "classes": 10,
@@ -68,10 +68,10 @@ def make_evidence(study: Path) -> None:
     """Write three completed runs for every configuration of the plan."""
     plan, cluster = make_plan(str(study), "local", quick=False)
     for entry in plan.runnable:
-        wanted = requested_runs(entry.configuration, cluster)[0].fingerprint
-        for repetition in range(1, entry.configuration.repeats + 1):
+        wanted = requested_runs(entry.configuration, cluster)[0].cache_key
+        for repetition in range(1, entry.configuration.repetitions + 1):
             run = write_run(StudyPaths.of(plan.study), entry.configuration, repetition)
-            facts = json.loads(run.run_file.read_text()) | {"fingerprint": wanted}
+            facts = json.loads(run.run_file.read_text()) | {"cache_key": wanted}
             write_atomically(run.run_file, json.dumps(facts))
 
 

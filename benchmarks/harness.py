@@ -47,7 +47,7 @@ def harness_seconds(seed: int) -> float:
     configuration = Configuration(
         study="benchmark", cluster="local", framework="paddle_collective", strategy="all_reduce", model="mobilenet_v2",
         image_size=32, classes=10, batch_per_device=4, warmup_steps=1, max_warmup_seconds=0.0, measured_steps=1,
-        repeats=1, seed=seed,
+        repetitions=1, seed=seed,
     )  # fmt: skip
     cluster = load_cluster("local")
     start = time.perf_counter()
@@ -57,7 +57,7 @@ def harness_seconds(seed: int) -> float:
             pass
     elapsed = time.perf_counter() - start
     facts = json.loads(configuration_paths(configuration).run(1).run_file.read_text())
-    assert facts["outcome"] == "completed", facts["reason"]
+    assert facts["status"] == "completed", facts["reason"]
     return elapsed - facts["seconds"] - facts["load"]["waited_seconds"]
 
 

@@ -20,9 +20,9 @@ LIMITS = {(): 2.0, ("--all",): 3.0}
 STUDY = {
     "title": "Many",
     "about": "Ten thousand configurations.",
-    "questions": ["scaling"],
+    "sections": ["scaling"],
     "scaling": "weak",
-    "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "image_size": 32, "classes": 10},
+    "constants": {"framework": "paddle_collective", "strategy": "all_reduce", "image_size": 32, "classes": 10},
     "factors": {
         "model": ["mobilenet_v2", "resnet50"],
         "batch_per_device": list(range(1, 1 + CONFIGURATIONS // 20)),

@@ -12,12 +12,12 @@ from itertools import product
 
 from benchmarks._command import cost_of_all_processes
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 MODELS, FRAMEWORKS = ("resnet50", "mobilenet_v2"), ("paddle_collective", "torch_ddp")
 BATCHES, DEVICES = tuple(range(8, 208, 8)), (1, 2, 3, 4, 8)
-PROTOCOL = {"warmup_steps": 20, "measured_steps": 200, "computation_steps": 40, "exchange_steps": 20}
+PROTOCOL = {"warmup_steps": 20, "measured_steps": 200, "compute_only_steps": 40, "communication_only_steps": 20}
 LIMIT_SECONDS, LIMIT_BYTES = 150.0, 1_000_000
 BUILD = "from dlperf_study.report.pages import build; build('example')"
 
@@ -29,7 +29,7 @@ def main() -> int:
         paths = StudyPaths.of("example")
         planned = list(planned_configurations())
         plan = write_study(paths, planned)
-        plan.changed(questions=QUESTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
+        plan.changed(sections=SECTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
         seconds = cost_of_all_processes(sys.executable, "-c", BUILD).processor_seconds
         sizes = {page.name: page.stat().st_size for page in sorted(paths.report.glob("*.html"))}
     for name, size in sizes.items():
@@ -44,9 +44,9 @@ def planned_configurations() -> Iterator[Planned]:
         parameters = {"model": model, "batch_per_device": batch, "devices_per_node": devices, **PROTOCOL}
         planned_configuration = configuration(framework=framework, **parameters)
         recipe = Recipe(
-            computation_seconds=0.01 * batch * (1.02 if framework == "torch_ddp" else 1.0),
-            exposed_seconds=0.002 * devices,
-            exchange_seconds=0.02,
+            compute_seconds=0.01 * batch * (1.02 if framework == "torch_ddp" else 1.0),
+            exposed_communication_seconds=0.002 * devices,
+            communication_seconds=0.02,
             noise=0.01 if batch % 16 else 0.04,
             rank_advantage=0.08 if batch == max(BATCHES) else 0.0,
             library="torch" if framework == "torch_ddp" else "paddle",

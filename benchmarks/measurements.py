@@ -22,7 +22,7 @@ from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import HIGHER, LOWER, MeasurementComparison, compare_measurements
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.comparison import FASTER, SLOWER, verdicts
+from dlperf_study.metrics.comparison import FASTER, SLOWER, significances
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.order import planned_executions
 
@@ -36,20 +36,20 @@ def run_row(measured: Configuration, round_number: int, rate: float) -> dict[str
     step_seconds = measured.global_batch / rate
     return {
         **measured.displayed_values(),
-        "identity": measured.identity,
+        "configuration_id": measured.configuration_id,
         "repetition": round_number,
         "ranks_expected": 1,
         "ranks_seen": 1,
-        "order": "rounds",
+        "order": "interleaved",
         "round": round_number,
         "world_size": 1,
         "global_batch": measured.global_batch,
-        "outcome": "completed",
+        "status": "completed",
         "throughput": rate,
         "step_seconds": step_seconds,
-        "computation_seconds": step_seconds,
+        "compute_seconds": step_seconds,
         "input_seconds": 0.0,
-        "exposed_seconds": 0.0,
+        "exposed_communication_seconds": 0.0,
     }
 
 
@@ -61,10 +61,10 @@ def sessions_of(number: int, count: int, spread: float) -> list[Measurement]:
     diagnostics = frame_of_rows(TableName.DIAGNOSTICS, [])
     sessions = []
     for session in range(count):
-        of_session = dict(zip(plan.by_identity, generator.normal(0.0, spread, CONFIGURATIONS), strict=True))
+        of_session = dict(zip(plan.by_id, generator.normal(0.0, spread, CONFIGURATIONS), strict=True))
         rows = []
         for execution in executions:
-            logarithm = of_session[execution.configuration.identity] + generator.normal(0.0, RUN_SPREAD)
+            logarithm = of_session[execution.configuration.configuration_id] + generator.normal(0.0, RUN_SPREAD)
             rows.append(run_row(execution.configuration, execution.turn.round or 0, RATE * float(np.exp(logarithm))))
         runs = frame_of_rows(TableName.RUNS, rows)
         configurations, _ = configurations_table(plan, runs, {})
@@ -89,12 +89,12 @@ def rows_of(studies: int) -> Iterator[tuple[str, float]]:
 
 def _has_word(comparison: MeasurementComparison) -> bool:
     changes = (*comparison.throughputs, *comparison.speedups)
-    return any(change.verdict.word in (FASTER, SLOWER, HIGHER, LOWER) for change in changes)
+    return any(change.significance.word in (FASTER, SLOWER, HIGHER, LOWER) for change in changes)
 
 
 def _would_have_word(comparison: MeasurementComparison) -> bool:
-    ratios = {change.identity: change.dates.log_ratio for change in comparison.throughputs}
-    return any(verdict.word in (FASTER, SLOWER) for verdict in verdicts(ratios).values())
+    ratios = {change.configuration_id: change.dates.log_ratio for change in comparison.throughputs}
+    return any(significance.word in (FASTER, SLOWER) for significance in significances(ratios).values())
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 Launch from the root of the project, as root: ``python -m benchmarks.predicted_link [--rate 50mbit]``. The
 hosts are network namespaces of this machine, each with a shaped link of its own, and share its cores; a step mostly
-exchanges, and the link does not depend on the load. It prints what the ring of nodes says of four hosts, and what was
+transfers, and the link does not depend on the load. It prints what the ring of nodes says of four hosts, and what was
 measured there, and ends with 1 if the 90 % interval of the prediction does not reach that of the measurement. Where no
 hosts can be made it says so and ends with 0.
 """
@@ -29,14 +29,14 @@ from tests.machines.clusters.ssh_hosts import SERVER, running_servers
 STUDY = """\
 title: Four hosts over links of known rate
 about: Measured on one, two and four hosts.
-questions: [scaling, communication, prediction]
+sections: [scaling, communication, prediction]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
+constants: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
 factors: {nodes: [1, 2, 4], batch_per_device: [4]}
 baseline: {nodes: 1}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 4, computation_steps: 4, exchange_steps: 3, repeats: 3,
-   timeout_seconds: 900}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 4, compute_only_steps: 4, communication_only_steps: 3,
+   repetitions: 3, timeout_seconds: 900}
 """
 CLUSTER = """\
 launcher: ssh
@@ -44,7 +44,7 @@ hosts: [{hosts}]
 devices_per_node: 1
 device: cpu
 device_name: a CPU
-link: {rate}
+interconnect: {rate}
 shared_files: false
 work_folder: {work}
 idle: {{max_busy_cores: 1000, wait_seconds: 0}}
@@ -59,13 +59,13 @@ def measure(rate: str, folder: Path) -> Dataset:
     """Measure the study on hosts with links of this rate; return its dataset. At the end no host is left."""
     with ExitStack() as stack:
         hosts: tuple[Host, ...] = stack.enter_context(namespaces())
-        servers = stack.enter_context(running_servers(folder, hosts))
+        parameter_servers = stack.enter_context(running_servers(folder, hosts))
         for host in hosts:
             host.shape(rate)
-        (servers.hidden / "study").mkdir()
+        (parameter_servers.hidden / "study").mkdir()
         names = ", ".join(host.name for host in hosts)
-        cluster = CLUSTER.format(hosts=names, rate=rate, work=servers.work, config=servers.config)
-        place = workplace(servers.hidden / "study", STUDY, cluster, shares_machine=True)
+        cluster = CLUSTER.format(hosts=names, rate=rate, work=parameter_servers.work, config=parameter_servers.config)
+        place = workplace(parameter_servers.hidden / "study", STUDY, cluster, shares_machine=True)
         done = finish(place.start("run"), LIMIT_SECONDS)
         if done.returncode:
             raise SystemExit(f"the study ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")

@@ -135,7 +135,7 @@ def dataset(logs: Path, folder: Path) -> None:
 
 def described(made: Dataset, size: float, files: int) -> str:
     """Return what a dataset holds, so that nobody takes refusing for reading."""
-    counted = int((made.runs["outcome"] == "completed").sum())
+    counted = int((made.runs["status"] == "completed").sum())
     return f"{size:.0f} MB in {files} files: {counted} runs counted, {len(made.steps)} rows of steps"
 
 

@@ -35,7 +35,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
 
-#: Seconds of a computation step, what its exchange adds to it, and the steps of the three windows.
+#: Seconds of a computation step, what its communication adds to it, and the steps of the three windows.
 COMPUTATION, EXPOSED = 0.100, 0.020
 STEPS = {"computation_before": 25, "training": 50, "computation_after": 25}
 #: Standard deviation of a step of a rank and of a whole run, as shares; by how much rank 0 may be slower.
@@ -43,7 +43,7 @@ STEP_NOISE, RUN_NOISE, SLOWDOWN = 0.03, 0.01, 0.10
 RANKS, CORRELATIONS, ROUNDS = (2, 8, 32), (0.0, 0.7), (3, 6)
 #: How often a step of a rank stalls, and for how many seconds: it then takes ten times as long.
 STALL_SHARE, STALL = 1 / 500, 9 * COMPUTATION
-COLUMNS = ("computation_seconds", "load_balance", "jitter_seconds", "exposed_seconds", "efficiency")
+COLUMNS = ("compute_seconds", "load_balance", "jitter_seconds", "exposed_communication_seconds", "efficiency")
 #: What coverage must be, and by how many standard errors a simulation may miss it by chance.
 COVERAGE_LIMITS, ERRORS = (0.93, 0.97), 2.5
 #: In which share of runs of equal ranks a straggler may be named: that of a study has 5 % with 50 runs.
@@ -68,7 +68,11 @@ class Machine:
         if not self.stall_share:
             return COLUMNS
         # Most runs of 2 ranks have no stall, so no interval over runs contains a mean that stalls make longer.
-        return ("load_balance",) if self.ranks == 2 else ("computation_seconds", "load_balance", "exposed_seconds")
+        return (
+            ("load_balance",)
+            if self.ranks == 2
+            else ("compute_seconds", "load_balance", "exposed_communication_seconds")
+        )
 
     @property
     def rank_seconds(self) -> Floats:
@@ -99,7 +103,7 @@ class Machine:
 
 @cache
 def jitter_of(machine: Machine) -> float:
-    """Return the true waiting for jitter: of 200,000 independent steps, whose neighbours do not matter for a mean."""
+    """Return the true synchronisation jitter, of 200,000 independent steps."""
     steps = replace(machine, correlation=0.0).steps(np.random.default_rng(0), 200_000)
     return float(steps.max(axis=0).mean() - machine.rank_seconds.max())
 
@@ -142,8 +146,13 @@ class Simulation:
     def __init__(self, machine: Machine, rounds: int, count: int, folder: Path) -> None:
         self.machine, self.rounds = machine, rounds
         self.generator = np.random.default_rng([machine.ranks, rounds, round(100 * machine.correlation)])
-        common = {"repeats": rounds, "warmup_steps": 1, "measured_steps": STEPS["training"], "exchange_steps": 0}
-        common["computation_steps"] = STEPS["computation_before"] + STEPS["computation_after"]
+        common = {
+            "repetitions": rounds,
+            "warmup_steps": 1,
+            "measured_steps": STEPS["training"],
+            "communication_only_steps": 0,
+        }
+        common["compute_only_steps"] = STEPS["computation_before"] + STEPS["computation_after"]
         self.baselines, self.configurations = (
             [configuration(devices_per_node=ranks, seed=seed, **common) for seed in range(count)]
             for ranks in (1, machine.ranks)
@@ -162,7 +171,7 @@ class Simulation:
         of_others = template(StudyPaths(self.paths.folder / "templates"), self.configurations[0])
         for asked in (*self.baselines, *self.configurations):
             machine, run = (alone, of_baseline) if asked.world_size == 1 else (self.machine, of_others)
-            run = replace(run, configuration=asked, identity=asked.identity)
+            run = replace(run, configuration=asked, configuration_id=asked.configuration_id)
             for repetition in range(1, self.rounds + 1):
                 windows = machine.windows(self.generator)
                 if machine is alone:
@@ -179,16 +188,18 @@ class Simulation:
                 write_windows(paths, windows)
         table = self.configurations_of(frame_of_rows(TableName.RUNS, rows))
         if check:
-            collected = collect(self.paths).configurations.set_index("identity")
-            identity, columns = self.configurations[0].identity, list(COLUMNS)
+            collected = collect(self.paths).configurations.set_index("configuration_id")
+            configuration_id, columns = self.configurations[0].configuration_id, list(COLUMNS)
             np.testing.assert_allclose(
-                collected.loc[identity, columns].astype(float), table.loc[identity, columns].astype(float), rtol=1e-9
+                collected.loc[configuration_id, columns].astype(float),
+                table.loc[configuration_id, columns].astype(float),
+                rtol=1e-9,
             )
-        return table.loc[[each.identity for each in self.configurations]]
+        return table.loc[[each.configuration_id for each in self.configurations]]
 
     def configurations_of(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Return the table of configurations by identity."""
-        return configurations_table(self.plan, runs, {})[0].set_index("identity")
+        return configurations_table(self.plan, runs, {})[0].set_index("configuration_id")
 
 
 def write_windows(paths: RunPaths, windows: dict[str, Floats]) -> None:
@@ -220,7 +231,7 @@ def row_of(machine: Machine, rounds: int, count: int) -> tuple[str, bool]:
 
 def straggler_share(ranks: int, noise: float, steps: int, count: int, folder: Path) -> float:
     """Return in which share of so many runs of ranks that are alike one is named as a straggler."""
-    equal_ranks = configuration(devices_per_node=ranks, measured_steps=STEPS["training"], computation_steps=10)
+    equal_ranks = configuration(devices_per_node=ranks, measured_steps=STEPS["training"], compute_only_steps=10)
     run, generator = template(StudyPaths(folder), equal_ranks), np.random.default_rng([ranks, steps])
     windows = {"training": np.full((ranks, STEPS["training"]), COMPUTATION + EXPOSED)}
     named = 0

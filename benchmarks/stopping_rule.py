@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.coverage import ERRORS, RATE, plan_of
-from dlperf_study.dataset.target_precision import looks_that_ended_measuring, needs_further_round, precisions
+from dlperf_study.dataset.target_ci import looks_that_ended_measuring, needs_further_round, precisions
 from dlperf_study.metrics.statistics import CONFIDENCE, Sample, t_quantile
 
 SMALLEST_COVERAGE = 0.94
@@ -31,7 +31,7 @@ class Row:
     """One kind of study; ``target``: the target precision."""
 
     configurations: int
-    repeats: int
+    repetitions: int
     most: int
     target: float
 
@@ -48,27 +48,27 @@ class Row:
             widths.append(corrected / plain)
         coverage, width = float(np.mean(covered)), float(np.mean(widths))
         slack = ERRORS * float(np.sqrt(0.05 * 0.95 / studies))
-        is_good = coverage >= SMALLEST_COVERAGE - slack and (self.repeats < 6 or max(widths) <= WIDEST)
-        first = of_rounds.get(self.repeats)
+        is_good = coverage >= SMALLEST_COVERAGE - slack and (self.repetitions < 6 or max(widths) <= WIDEST)
+        first = of_rounds.get(self.repetitions)
         share = len(first or ()) / studies
         at_first = f"{np.mean(first):.1%}" if first else "–"
         mean_rounds = sum(count * len(holds) for count, holds in of_rounds.items()) / studies
-        cells = f"{self.configurations} | {self.repeats} | {self.most} | {self.target:.1%} | {mean_rounds:.1f}"
+        cells = f"{self.configurations} | {self.repetitions} | {self.most} | {self.target:.1%} | {mean_rounds:.1f}"
         cells += f" | {coverage:.1%} | {width:.2f} | {share:.0%} | {at_first}"
         return f"| {cells.replace('%', ' %')} |", is_good
 
     def _study(self, number: int) -> tuple[int, int, list[float]]:
         """Return how many rounds a study measured, for how many looks it is corrected, and which intervals hold 0."""
-        generator = np.random.default_rng([number, self.configurations, self.repeats, round(1e6 * self.target)])
-        plan = plan_of(self.configurations, self.repeats, number)
-        plan = plan.changed(precision=self.target, max_repeats=self.most)
+        generator = np.random.default_rng([number, self.configurations, self.repetitions, round(1e6 * self.target)])
+        plan = plan_of(self.configurations, self.repetitions, number)
+        plan = plan.changed(target_ci=self.target, max_repetitions=self.most)
         logarithms = generator.normal(0.0, SPREAD, (self.configurations, self.most))
-        identities = [entry.configuration.identity for entry in plan.entries]
-        rounds = self.repeats
+        configuration_ids = [entry.configuration.configuration_id for entry in plan.entries]
+        rounds = self.repetitions
         while True:
             numbers = np.arange(1.0, rounds + 1)
             values = RATE * np.exp(logarithms[:, :rounds])
-            samples = {name: Sample(rates, numbers) for name, rates in zip(identities, values, strict=True)}
+            samples = {name: Sample(rates, numbers) for name, rates in zip(configuration_ids, values, strict=True)}
             if not needs_further_round(plan, samples):
                 break
             rounds += 1
@@ -90,9 +90,9 @@ def main() -> int:
     studies = parser.parse_args().studies
     is_good = True
     for configurations in SIZES:
-        for repeats, most in LIMITS:
+        for repetitions, most in LIMITS:
             for target in TARGETS:
-                line, is_within = Row(configurations, repeats, most, target * SPREAD).line(studies)
+                line, is_within = Row(configurations, repetitions, most, target * SPREAD).line(studies)
                 print(line, "" if is_within else "<- beyond its limits", flush=True)
                 is_good = is_good and is_within
     return int(not is_good)

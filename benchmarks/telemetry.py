@@ -1,10 +1,10 @@
-"""Whether the samples that a guard takes are seen in the steps, and what one costs.
+"""Whether the samples that a node agent takes are seen in the steps, and what one costs.
 
 Launch from the root of the project: ``python -m benchmarks.telemetry [--device gpu] [--rounds 12]``. One process per
-core (or one on the GPU, with PyTorch) multiplies matrices step by step; another one samples as a guard does, or only
-waits as often. Blocks with and without samples alternate in random order, round by round. It prints the ratio of the
-mean steps with its 95 % interval, and the CPU time of a sample; it ends with 1 if the steps are shown to be more than
-0.5 % longer.
+core (or one on the GPU, with PyTorch) multiplies matrices step by step; another one samples as a node agent does, or
+only waits as often. Blocks with and without samples alternate in random order, round by round. It prints the ratio of
+the mean steps with its 95 % interval, and the CPU time of a sample; it ends with 1 if the steps are shown to be more
+than 0.5 % longer.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.machines.cluster.hardware import usable_cpus, usable_gpus
-from dlperf_study.machines.guard.guard import POLL_SECONDS
-from dlperf_study.machines.guard.telemetry import Telemetry
+from dlperf_study.machines.node_agent.agent import POLL_SECONDS
+from dlperf_study.machines.node_agent.telemetry import Telemetry
 from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.metrics.statistics import Estimate
 
@@ -81,7 +81,7 @@ class Process:
 
 
 class Sampler:
-    """The process that samples as a guard does, while it is switched on."""
+    """The process that samples as a node agent does, while it is switched on."""
 
     def __init__(self, context: Any, gpus: list[str]) -> None:
         self._process = Process(context, _sample, gpus)
@@ -101,7 +101,7 @@ class Sampler:
 def _sample(connection: Connection, gpus: list[str]) -> None:
     telemetry, is_sampling, cpu_seconds, samples = Telemetry(gpus, "benchmark"), False, 0.0, 0
     while True:
-        # A guard that does not sample wakes up as often, to watch its processes.
+        # A node agent that does not sample wakes up as often, to watch its processes.
         if connection.poll(POLL_SECONDS):
             is_sampling = connection.recv()
             connection.send(cpu_seconds / max(samples, 1))

@@ -1,7 +1,8 @@
 """Every file that is made from declarations: ``python -m dlperf_study.generated`` writes them all.
 
 They are the JSON Schemas of study and cluster files, for editors; the tables of columns in ``docs/columns.md``, of
-parameters in ``docs/study-files.md`` and of log formats in ``docs/log-formats.md``; and the ``parameters`` cell of
+parameters in ``docs/study-files.md``, of log formats in ``docs/log-formats.md``, and of old names in
+``docs/renamed.md``; and the ``parameters`` cell of
 ``notebooks/run_configuration.ipynb``.
 """
 
@@ -23,12 +24,14 @@ from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import launcher_sections
 from dlperf_study.machines.cluster.sections import cluster_file_model
 from dlperf_study.metrics.columns import TableName, list_columns
+from dlperf_study.study import renamed
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.study import StudyFile
-from dlperf_study.training import data_sources, frameworks, models
+from dlperf_study.training import data_loaders, frameworks, models
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
+RENAMED_PAGE = PROJECT / "docs" / "renamed.md"
 LOG_FORMATS_PAGE = PROJECT / "docs" / "log-formats.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
@@ -46,9 +49,9 @@ EXAMPLE: dict[str, Scalar] = {
     "warmup_steps": 2,
     "max_warmup_seconds": 0.0,
     "measured_steps": 5,
-    "computation_steps": 3,
-    "exchange_steps": 3,
-    "repeats": 1,
+    "compute_only_steps": 3,
+    "communication_only_steps": 3,
+    "repetitions": 1,
 }
 
 
@@ -119,6 +122,20 @@ def format_table(formats: Sequence[Format]) -> str:
     return "\n".join(lines)
 
 
+def renamed_page() -> str:
+    """Return ``docs/renamed.md`` with its table of old and new names generated again."""
+    lines = ["| old | new | where |", "|---|---|---|"]
+    for where, names in (
+        ("parameter: study file, column", renamed.PARAMETERS),
+        ("study file", renamed.STUDY_KEYS),
+        ("value of `order` in a study file", renamed.ORDERS),
+        ("cluster file", renamed.CLUSTER_KEYS),
+        ("column", renamed.COLUMNS),
+    ):
+        lines += [f"| `{old}` | `{new}` | {where} |" for old, new in names.items()]
+    return between_markers(RENAMED_PAGE.read_text(encoding="utf-8"), "renamed", "\n".join(lines))
+
+
 def parameter_table(parameters: Mapping[str, Parameter]) -> str:
     """Return a table in Markdown: default, valid values and meaning of each parameter."""
     lines = ["| parameter | default | values | meaning |", "|---|---|---|---|"]
@@ -172,6 +189,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,
     LOG_FORMATS_PAGE: log_formats_page,
+    RENAMED_PAGE: renamed_page,
     RUN_NOTEBOOK: run_notebook,
 }
 
@@ -192,7 +210,7 @@ def between_markers(page: str, name: str, content: str) -> str:
 
 def _valid_values(parameter: Parameter) -> str:
     """Return the values that a parameter may have, in Markdown: its levels or bounds, and the unit."""
-    parts = {"framework": frameworks.names, "model": models.names, "data_source": data_sources.names}
+    parts = {"framework": frameworks.names, "model": models.names, "data_loader": data_loaders.names}
     levels = parts[parameter.name]() if parameter.name in parts else parameter.levels
     if levels:
         return ", ".join(f"`{level}`" for level in levels)

@@ -50,8 +50,9 @@ class Request:
     """What a study asks of the recorder: the value of ``REQUEST_VARIABLE`` is this as JSON.
 
     ``run``: identity and repetition, ``folder``: where its rank logs belong; ``code``: the digest of the measuring code
-    of the driver. ``warmup_steps`` and ``measured_steps`` are those of the two windows, ``computation_steps`` those
-    without exchange, half of them before and half after the measured ones: more than 0 with the user's consent only.
+    of the controller. ``warmup_steps`` and ``measured_steps`` are those of the two windows, ``compute_only_steps``
+    those without communication, half of them before and half after the measured ones: more than 0 with the user's
+    consent only.
     """
 
     run: str
@@ -60,7 +61,7 @@ class Request:
     devices_per_node: int
     warmup_steps: int
     measured_steps: int
-    computation_steps: int = 0
+    compute_only_steps: int = 0
 
     def as_json(self) -> str:
         """Return the value of ``REQUEST_VARIABLE``."""
@@ -73,9 +74,9 @@ class Request:
         return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
 
-def windows_of(warmup_steps: int, measured_steps: int, computation_steps: int = 0) -> list[Window]:
+def windows_of(warmup_steps: int, measured_steps: int, compute_only_steps: int = 0) -> list[Window]:
     """Return the windows in order; those without a name settle the program and are not kept."""
-    before, after = computation_steps // 2, (computation_steps + 1) // 2
+    before, after = compute_only_steps // 2, (compute_only_steps + 1) // 2
     windows = [Window("", 1), Window("warmup", warmup_steps)]
     if before:
         windows += [Window("", SETTLING_STEPS, True), Window("computation_before", before, True)]
@@ -86,14 +87,14 @@ def windows_of(warmup_steps: int, measured_steps: int, computation_steps: int = 
     return windows
 
 
-def steps_to_take(warmup_steps: int, measured_steps: int, computation_steps: int = 0) -> int:
+def steps_to_take(warmup_steps: int, measured_steps: int, compute_only_steps: int = 0) -> int:
     """Return how many steps a program must take for these windows: until ``Recorder.step`` returns False."""
-    return sum(window.steps for window in windows_of(warmup_steps, measured_steps, computation_steps))
+    return sum(window.steps for window in windows_of(warmup_steps, measured_steps, compute_only_steps))
 
 
 @dataclass
 class Window:
-    """Steps of one kind; ``is_local``: without exchange.
+    """Steps of one kind; ``is_local``: without communication.
 
     ``marks``: its begin and the ends of its steps; ``waits``: which step waited for its batch, from when to when.
     """
@@ -211,7 +212,7 @@ class Recorder:
 
     def _counts(self) -> tuple[int, int, int]:
         request = self._request
-        return request.warmup_steps, request.measured_steps, request.computation_steps
+        return request.warmup_steps, request.measured_steps, request.compute_only_steps
 
     def _next_window(self) -> bool:
         """End the window, and begin the next one that has steps; return whether there is one."""
@@ -236,18 +237,18 @@ class Recorder:
             self._ended.append(window)
         if window.name == "training":
             self._final = ModelState.of(self.model)
-        if window.is_local and self._local_steps and self._local_steps.has_exchanged():
-            self._leave_out_computation("the program switches the exchange of gradients itself")
-        self._switch_exchange(bool(self._windows) and self._windows[0].is_local)
+        if window.is_local and self._local_steps and self._local_steps.has_communicated():
+            self._leave_out_computation("the program switches the communication of gradients itself")
+        self._switch_communication(bool(self._windows) and self._windows[0].is_local)
 
     def _begin(self) -> None:
         """Look at the program after its first step: its device, its ranks and its model are there now."""
         self._clock = Clock.of_device()
         self._rank, self._world_size = _position(self._rank, self._world_size)
         self._initial = ModelState.of(self.model)
-        if self._request.computation_steps and self._world_size == 1:
+        if self._request.compute_only_steps and self._world_size == 1:
             self._leave_out_computation("")
-        elif self._request.computation_steps and not _ddp_of(self.model):
+        elif self._request.compute_only_steps and not _ddp_of(self.model):
             self._leave_out_computation("the model of the recorder is not torch's DistributedDataParallel")
 
     def _leave_out_computation(self, obstacle: str) -> None:
@@ -255,8 +256,8 @@ class Recorder:
         self._ended = [window for window in self._ended if not window.is_local]
         self._windows = [window for window in self._windows if not window.is_local]
 
-    def _switch_exchange(self, is_local: bool) -> None:
-        """Begin or end steps without exchange."""
+    def _switch_communication(self, is_local: bool) -> None:
+        """Begin or end compute-only steps."""
         if is_local and self._local_steps is None:
             self._local_steps = LocalSteps(_ddp_of(self.model))
         elif not is_local and self._local_steps is not None:
@@ -291,7 +292,7 @@ class Recorder:
         line.update(rank=rank, world_size=world_size, node=node, local_rank=local_rank)
         line.update(host=socket.gethostname(), pid=os.getpid(), clock="perf_counter_ns", wall_anchor=self._anchor)
         line.update(device=self._clock.device, library=library, library_version=str(version))
-        line["exchange"] = "none" if world_size == 1 else "all_reduce" if _ddp_of(self.model) else "unknown"
+        line["communication"] = "none" if world_size == 1 else "all_reduce" if _ddp_of(self.model) else "unknown"
         if self._initial:
             gradient_bytes = 0 if world_size == 1 else self._initial.bytes
             line.update(parameters=self._initial.parameters, gradient_bytes=gradient_bytes)
@@ -351,7 +352,7 @@ class Clock:
 
 
 class LocalSteps:
-    """Steps without exchange, by ``no_sync`` of DistributedDataParallel; what they change is restored in the end.
+    """Compute-only steps, by ``no_sync`` of DistributedDataParallel; what they change is restored in the end.
 
     The copy of parameters, buffers and the states of optimisers is in the memory of the host.
     """
@@ -363,12 +364,12 @@ class LocalSteps:
         self._no_sync = ddp.no_sync()
         self._no_sync.__enter__()
 
-    def has_exchanged(self) -> bool:
-        """Return whether the program has switched the exchange on again, as for accumulated gradients."""
+    def has_communicated(self) -> bool:
+        """Return whether the program has switched the communication on again, as for accumulated gradients."""
         return bool(self._ddp.require_backward_grad_sync)
 
     def end(self) -> None:
-        """Exchange gradients again, and restore what was trained."""
+        """Communicate gradients again, and restore what was trained."""
         self._no_sync.__exit__(None, None, None)
         for tensor, copy in self._copies:
             tensor.data.copy_(copy)

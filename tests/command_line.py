@@ -18,14 +18,14 @@ import psutil
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths
 from dlperf_study.machines.supervision.locks import machine_lock_file
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, RUN_MARK, marked, new_mark
+from dlperf_study.machines.supervision.processes import CONTROLLER_MARK, RUN_MARK, marked, new_mark
 
 STUDY = """\
 title: Tiny
 about: Made for tests.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
+constants: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
 factors:
   devices_per_node: [1, 2]
   image_size: [32]
@@ -34,7 +34,7 @@ factors:
 include:
   - framework: paddle_ps
     strategy: async
-    servers: 1
+    parameter_servers: 1
     devices_per_node: 2
     image_size: 32
     classes: 10
@@ -43,8 +43,8 @@ baseline:
   - {where: {framework: paddle_collective}, values: {devices_per_node: 1}}
   - {values: {}}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1,
-   timeout_seconds: 120}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, compute_only_steps: 2, communication_only_steps: 2,
+   repetitions: 1, timeout_seconds: 120}
 """
 CLUSTER = """\
 launcher: local
@@ -52,7 +52,7 @@ nodes: 1
 devices_per_node: 2
 device: cpu
 device_name: a CPU
-link: loopback
+interconnect: loopback
 idle: {max_busy_cores: 1000, wait_seconds: 0}
 # horovodrun waits so long for a rank that was killed before it met the others.
 start_up: {meet_seconds: 40}
@@ -100,9 +100,9 @@ class Workplace:
             return self._start(command, **variables)
         with first_in_line():
             wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
-            driver = self._start(command, **variables)
-            wait_for(lambda: driver.poll() is not None or not machine_is_free(), "the driver to have the machine")
-        return driver
+            controller = self._start(command, **variables)
+            wait_for(lambda: controller.poll() is not None or not machine_is_free(), "the machine to be taken")
+        return controller
 
     def _start(self, command: str, **variables: str) -> "subprocess.Popen[str]":
         options = ["--cluster", str(self.cluster_file)]
@@ -134,8 +134,8 @@ class Workplace:
 
 
 def shared_machine() -> dict[str, str]:
-    """Return the variable of a command that needs no lock of this machine: it takes this process for its driver."""
-    return {DRIVER_MARK: new_mark()}
+    """Return the variable of a command that needs no lock of this machine: it takes this process for its controller."""
+    return {CONTROLLER_MARK: new_mark()}
 
 
 def workplace(folder: Path, study: str = STUDY, cluster: str = CLUSTER, shares_machine: bool = False) -> Workplace:

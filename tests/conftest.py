@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from dlperf_study.core.errors import BusyError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.machines.supervision.locks import machine_lock
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
+from dlperf_study.machines.supervision.processes import CONTROLLER_MARK, RUN_MARK, end, marked
 from tests.command_line import PATIENCE_SECONDS, Workplace, first_in_line, wait_for, workplace
 from tests.message_snapshots import refused, snapshot  # noqa: F401  (fixtures)
 from tests.requirements import (  # noqa: F401  (hooks)
@@ -63,9 +63,11 @@ sys.addaudithook(count_start)
 
 
 def left_over() -> list[psutil.Process]:
-    """Return the processes of runs and drivers that these tests started and that still live."""
+    """Return the processes of runs and controllers that these tests started and that still live."""
     ours = {process.pid: process for process in marked(TESTS_MARK, TESTS)}
-    of_runs = {process.pid for variable in (RUN_MARK, DRIVER_MARK) for process in marked(variable)} if ours else set()
+    of_runs = (
+        {process.pid for variable in (RUN_MARK, CONTROLLER_MARK) for process in marked(variable)} if ours else set()
+    )
     return [process for pid, process in ours.items() if pid in of_runs]
 
 
@@ -74,8 +76,8 @@ def _nothing_is_left() -> Iterator[None]:
     """Look at all processes of the machine, after a test that started one."""
     before = started_processes
     yield
-    if started_processes > before and (survivors := left_over()):
-        pytest.fail("the test left processes: " + "; ".join(end(survivors)))
+    if started_processes > before and (orphans := left_over()):
+        pytest.fail("the test left processes: " + "; ".join(end(orphans)))
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
 
 @pytest.fixture
 def machine() -> Iterator[None]:
-    """Keep everybody else on this machine from measuring meanwhile; for tests that launch without a driver."""
+    """Keep everybody else on this machine from measuring meanwhile; for tests that launch without a controller."""
     with ExitStack() as stack:
 
         def free() -> bool:

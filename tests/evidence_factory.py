@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.records.lines import FORMAT, WITH_BATCHES
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.job import INTERLEAVED
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE, TUNED
-from dlperf_study.training.worker.windows import exchange_sizes
+from dlperf_study.training.worker.windows import communication_sizes
 
 PEAK_FLOPS = 1.0e12
 PARAMETERS = 1_000_000
@@ -40,27 +40,27 @@ class Recipe:
     ``drain_seconds``: of the slowest rank; the others drain half as long. ``final_loss``: the mean over ranks.
     """
 
-    computation_seconds: float = 0.080
-    exposed_seconds: float = 0.010
-    exchange_seconds: float = 0.020
+    compute_seconds: float = 0.080
+    exposed_communication_seconds: float = 0.010
+    communication_seconds: float = 0.020
     input_seconds: float = 0.0
     batch_seconds: float | None = None
     noise: float = 0.01
     rank_advantage: float = 0.0
-    exchange: str = "all_reduce"
+    communication: str = "all_reduce"
     final_loss: float = 2.0
     first_step_slowdown: float = 3.0
     warmup_end: str = "steady"
     drain_seconds: float = 0.0
     drain_resolution_seconds: float = 0.0
     latency_seconds: float = 0.001
-    exchange_threads: int = 1
-    outcome: str = "completed"
+    communication_threads: int = 1
+    status: str = "completed"
     reason: str = ""
     host: str = "host-a"
     library: str = "paddle"
     library_version: str = "3.0.0"
-    exchange_library: str = ""
+    communication_library: str = ""
     parameters: int = PARAMETERS
     cores: int = 64
     busy_cores: float = 0.0
@@ -72,7 +72,7 @@ class Recipe:
     hardware_flops_per_sample: float | None = None
     peak_memory: Mapping[str, int] | None = field(default_factory=lambda: {"process_bytes": 300 * 2**20})
     commit: str = "0" * 40
-    order: str = ROUNDS
+    order: str = INTERLEAVED
     diagnostics: tuple[Mapping[str, str], ...] = ()
     nodes: tuple[Mapping[str, Any], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
     device: str = "cpu"
@@ -80,7 +80,7 @@ class Recipe:
 
     @property
     def step_seconds(self) -> float:
-        return self.computation_seconds + self.exposed_seconds
+        return self.compute_seconds + self.exposed_communication_seconds
 
 
 def configuration(**changes: Any) -> Configuration:
@@ -91,7 +91,7 @@ def configuration(**changes: Any) -> Configuration:
         "framework": "paddle_collective",
         "strategy": "data_parallel",
         "model": "resnet50",
-        "computation_steps": 10,
+        "compute_only_steps": 10,
         **changes,
     }
     return Configuration(**values)
@@ -100,9 +100,9 @@ def configuration(**changes: Any) -> Configuration:
 def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: Recipe | None = None) -> RunPaths:
     """Write one run: ``run.json`` and, if it completed, one log per rank."""
     recipe = recipe or Recipe()
-    run = paths.configuration(asked.identity).run(repetition)
+    run = paths.configuration(asked.configuration_id).run(repetition)
     run.folder.mkdir(parents=True)
-    completed = recipe.outcome == "completed"
+    completed = recipe.status == "completed"
     for rank in range(asked.world_size if completed else 0):
         write_lines(run.rank_log(rank), rank_lines(asked, rank, repetition, recipe))
     run.run_file.write_text(json.dumps(run_json(asked, repetition, recipe)), encoding="utf-8")
@@ -133,18 +133,18 @@ def change(run: RunPaths, **values: object) -> None:
 
 def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str, Any]:
     """Return the content of ``run.json``."""
-    completed = recipe.outcome == "completed"
+    completed = recipe.status == "completed"
     return {
         "format": FORMAT,
         "configuration": asked.as_dict(),
-        "configuration_identity": asked.identity,
+        "configuration_id": asked.configuration_id,
         "repetition": repetition,
         "order": recipe.order,
-        "round": repetition if recipe.order == ROUNDS else None,
-        "position": 1 if recipe.order == ROUNDS else None,
-        "fingerprint": f"fingerprint-of-{asked.identity}-{recipe.commit[:8]}-{recipe.library_version}",
+        "round": repetition if recipe.order == INTERLEAVED else None,
+        "position": 1 if recipe.order == INTERLEAVED else None,
+        "cache_key": f"fingerprint-of-{asked.configuration_id}-{recipe.commit[:8]}-{recipe.library_version}",
         "code": CODE,
-        "outcome": recipe.outcome,
+        "status": recipe.status,
         "reason": recipe.reason,
         "started": f"2024-05-01T10:{repetition % 60:02d}:00+00:00",
         "seconds": 600.0,
@@ -158,7 +158,7 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
             "waited_seconds": recipe.waited_seconds,
             "busy_cores_before": 0.0,
             "busy_cores_during": recipe.busy_cores,
-            "survivors_ended": [],
+            "orphans_ended": [],
         },
         "diagnostics": [dict(diagnostic) for diagnostic in recipe.diagnostics],
         "tail": {} if completed else {"trainer-0": ["the last line it printed"]},
@@ -169,7 +169,7 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
     """Return the lines of one rank's log."""
     of_input = np.random.default_rng([repetition, rank])
     windows = [_with_input(window, recipe, of_input) for window in _windows(asked, rank, repetition, recipe)]
-    batches = asked.for_run(repetition).input_steps
+    batches = asked.for_run(repetition).input_only_steps
     if recipe.batch_seconds and batches:
         windows.append(_window("input", _steps(of_input, recipe.batch_seconds, batches, recipe.noise), []))
     share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
@@ -200,16 +200,16 @@ def _with_input(window: dict[str, Any], recipe: Recipe, generator: np.random.Gen
 
 def slowest_rank(asked: Configuration, repetition: int) -> int:
     """Return which rank is the slowest: the one that is slowed on purpose, or in each repetition the next."""
-    return asked.slowed_rank if asked.planted_slowdown else repetition % asked.world_size
+    return asked.slowed_rank if asked.injected_slowdown else repetition % asked.world_size
 
 
 def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> dict[str, Any]:
     # No two runs begin in the same nanosecond.
-    nanoseconds = repetition * 60 * 10**9 + zlib.crc32(asked.identity.encode())
+    nanoseconds = repetition * 60 * 10**9 + zlib.crc32(asked.configuration_id.encode())
     return {
         "kind": "rank",
         "format": FORMAT,
-        "run": f"{asked.identity}/{repetition}",
+        "run": f"{asked.configuration_id}/{repetition}",
         "code": CODE,
         "rank": rank,
         "world_size": asked.world_size,
@@ -224,12 +224,12 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "wall_anchor": {"unix_ns": 1_714_557_600_000_000_000 + nanoseconds, "clock_ns": 1_000_000_000},
         "parameters": recipe.parameters,
         "gradient_bytes": gradient_bytes(asked, recipe),
-        "exchange_threads": recipe.exchange_threads,
+        "communication_threads": recipe.communication_threads,
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         **({"hardware_flops_per_sample": again} if (again := recipe.hardware_flops_per_sample) else {}),
-        "exchange": exchange_window_name(asked, recipe),
-        **({"exchange_library": recipe.exchange_library} if recipe.exchange_library else {}),
+        "communication": communication_window_name(asked, recipe),
+        **({"communication_library": recipe.communication_library} if recipe.communication_library else {}),
         **(_first_steps(asked) if recipe.says_computed_in else {}),
     }
 
@@ -248,21 +248,21 @@ def gradient_bytes(asked: Configuration, recipe: Recipe) -> int:
     return recipe.parameters * (2 if asked.gradient_compression == "fp16" else 4)
 
 
-def exchange_window_name(asked: Configuration, recipe: Recipe) -> str:
-    """Return how gradients travel; a single device with no server exchanges nothing."""
-    return recipe.exchange if asked.world_size > 1 or asked.servers else "none"
+def communication_window_name(asked: Configuration, recipe: Recipe) -> str:
+    """Return how gradients travel; a single device with no server communicates nothing."""
+    return recipe.communication if asked.world_size > 1 or asked.parameter_servers else "none"
 
 
 def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
     # Without the digest: a further parameter of configurations changes no constructed run.
-    name = f"{asked.identity.rpartition('-')[0]}-{asked.replica}"
+    name = f"{asked.configuration_id.rpartition('-')[0]}-{asked.replica}"
     generator = np.random.default_rng([asked.seed, rank, repetition, zlib.crc32(name.encode())])
-    alone = exchange_window_name(asked, recipe) == "none"
+    alone = communication_window_name(asked, recipe) == "none"
     faster = 1.0 - recipe.rank_advantage * (rank != slowest_rank(asked, repetition))
     # Ranks that train on the same samples have the same loss.
     layout = asked.layout
     final_loss = recipe.final_loss + 0.1 * (layout.replica(rank) - (layout.replicas - 1) / 2)
-    step = recipe.computation_seconds if alone else recipe.step_seconds
+    step = recipe.compute_seconds if alone else recipe.step_seconds
     warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
     warmup[:1] *= recipe.first_step_slowdown
     count = asked.measured_steps
@@ -274,23 +274,23 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
         return windows
     of_run = asked.for_run(repetition)
     before, after = of_run.computation_halves(asked.measured_steps)
-    computation = recipe.computation_seconds * faster
+    computation = recipe.compute_seconds * faster
     for name, position, count in (("computation_before", 1, before), ("computation_after", 3, after)):
         steps = _steps(generator, computation, count, recipe.noise)
         if count:
             windows.insert(position, _window(name, steps, _losses(count, final_loss)))
-    return [*windows, *(_exchanges(generator, asked, recipe) if of_run.exchange_steps else [])]
+    return [*windows, *(_communications(generator, asked, recipe) if of_run.communication_only_steps else [])]
 
 
-def _exchanges(generator: np.random.Generator, asked: Configuration, recipe: Recipe) -> Lines:
-    """Return exchanges from 4 KiB to all gradients, which cost a latency and the same time for each byte."""
+def _communications(generator: np.random.Generator, asked: Configuration, recipe: Recipe) -> Lines:
+    """Return transfers from 4 KiB to all gradients, which cost a latency and the same time for each byte."""
     total = gradient_bytes(asked, recipe)
-    sizes = exchange_sizes(total) if recipe.exchange == "all_reduce" else [total]
+    sizes = communication_sizes(total) if recipe.communication == "all_reduce" else [total]
     windows = []
     for size in sizes:
-        seconds = recipe.latency_seconds + (recipe.exchange_seconds - recipe.latency_seconds) * size / total
-        name = "exchange" if size == total else f"exchange_{size}"
-        steps = _steps(generator, seconds, asked.exchange_steps, recipe.noise)
+        seconds = recipe.latency_seconds + (recipe.communication_seconds - recipe.latency_seconds) * size / total
+        name = "communication" if size == total else f"communication_{size}"
+        steps = _steps(generator, seconds, asked.communication_only_steps, recipe.noise)
         windows.append({**_window(name, steps, []), "bytes": size})
     return windows
 
@@ -324,7 +324,7 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
         "devices_per_node": asked.devices_per_node,
         "nodes": asked.nodes,
         "device_peak_flops": recipe.peak_flops,
-        "link": recipe.link,
+        "interconnect": recipe.link,
     }
 
 
@@ -359,12 +359,12 @@ def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "we
         title="An example",
         about="Constructed evidence, for tests.",
         scaling=scaling,
-        questions=(),
+        sections=(),
         published=(),
         factors=varying,
         quick=False,
         entries=tuple(_entry(item, planned[0].configuration) for item in planned),
-        order=ROUNDS,
+        order=INTERLEAVED,
         device="cpu",
     )
     plan.write(paths.plan_file)
@@ -391,12 +391,12 @@ def example_study(
 
 
 def _entry(item: Planned, first: Configuration) -> Entry:
-    reference = item.reference.identity if item.reference else None
+    reference = item.reference.configuration_id if item.reference else None
     unstated = item.configuration.unstated
     return Entry(
         configuration=item.configuration,
-        baseline_identity=(item.baseline or first).identity,
+        baseline_id=(item.baseline or first).configuration_id,
         unsupported=item.unsupported,
-        reference_identity=reference,
+        reference_id=reference,
         unstated=unstated,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.cpu_group import TREE, CpuGroup, is_second_version
-from dlperf_study.machines.guard.node_load import own_group
+from dlperf_study.machines.node_agent.node_load import own_group
 from tests.requirements import ROOT, need
 
 #: The file with the limit in bytes, of version 1 and of version 2.

@@ -54,7 +54,7 @@ PACKAGES = {
 }
 #: What is too large to be required anywhere, 1 GB and more, or used by users only, whose versions are theirs.
 NEVER_REQUIRED = ("nvidia.dali", "transformers", "lightning", "xarray", "accelerate", "deepspeed", HOROVOD_TENSORFLOW)
-#: The packages that a framework or a data source needs, by its name.
+#: The packages that a framework or a data loader needs, by its name.
 PACKAGES_OF = {
     "torch_ddp": {"torch"},
     "torch_zero": {"torch"},
@@ -124,7 +124,7 @@ def strict(report: Any) -> Any:
     is_too_large = any(f"needs {name} " in reason(report) for name in NEVER_REQUIRED)
     is_required = os.environ.get(REQUIRE_ALL) == "1" and not is_too_large
     if report.skipped and is_required and not hasattr(report, "wasxfail"):
-        report.outcome = "failed"
+        report.status = "failed"
         report.longrepr = f"{REQUIRE_ALL}=1, and this was skipped: {reason(report)}"
     return report
 

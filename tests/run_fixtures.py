@@ -6,7 +6,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.records.run import read_run
 from tests.evidence_factory import Recipe, configuration, read_lines, write_lines, write_run
 
-DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "computation_steps": 2, "exchange_steps": 2}
+DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "compute_only_steps": 2, "communication_only_steps": 2}
 
 
 @pytest.fixture
@@ -31,20 +31,20 @@ def make_run(paths):
 def hand_made_run(make_run, request):
     """Return two ranks with times to compute by hand: one is the slowest in computation, the other in training."""
 
-    def make(exchange="all_reduce", training=(1.0, 1.0, 1.0, 3.0), **parameters):
+    def make(communication="all_reduce", training=(1.0, 1.0, 1.0, 3.0), **parameters):
         steps = [
-            {"training": [1.0, 1.0, 1.0, 2.0], **computation([0.9], [1.1]), "exchange": [0.5, 0.5]},
-            {"training": list(training), **computation([0.7], [0.9]), "exchange": [0.7, 0.9]},
+            {"training": [1.0, 1.0, 1.0, 2.0], **computation([0.9], [1.1]), "communication": [0.5, 0.5]},
+            {"training": list(training), **computation([0.7], [0.9]), "communication": [0.7, 0.9]},
         ]
         return make_run(
-            dict(zip(request.param, steps, strict=True)), Recipe(exchange=exchange), **(DEFAULT | parameters)
+            dict(zip(request.param, steps, strict=True)), Recipe(communication=communication), **(DEFAULT | parameters)
         )
 
     return make
 
 
 def computation(before, after):
-    """Return the two windows of steps without exchange."""
+    """Return the two windows of compute-only steps."""
     return {"computation_before": before, "computation_after": after}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.docs import DOCS, blocks
 
 #: The block of each section, by the heading and the language, and the file it becomes.
@@ -18,7 +18,7 @@ FILES = {
     ("A model", "python"): "dlperf_study/training/models/softmax_regression.py",
     ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
     ("A framework", "python"): "dlperf_study/training/frameworks/paddle_bound_threads.py",
-    ("A data source", "python"): "dlperf_study/training/data_sources/black_images.py",
+    ("A data loader", "python"): "dlperf_study/training/data_loaders/black_images.py",
     ("A launcher", "python"): "dlperf_study/machines/launchers/one_socket.py",
     ("A check of the audit", "python"): "dlperf_study/audit/checks/enough_digits.py",
     ("A published source", "yaml"): "dlperf_study/audit/published/sources/my_report.yaml",
@@ -32,13 +32,14 @@ INSERTIONS = (
 STUDY = """\
 title: With new parts
 about: Made for tests.
-questions: [scaling, new_page]
+sections: [scaling, new_page]
 scaling: weak
-fixed: {framework: paddle_bound_threads, strategy: all_reduce, model: softmax_regression, accumulation_steps: 1}
-factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4], data_source: [black_images]}
+constants: {framework: paddle_bound_threads, strategy: all_reduce, model: softmax_regression, accumulation_steps: 1}
+factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4], data_loader: [black_images]}
 baseline: {devices_per_node: 1}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, compute_only_steps: 2, communication_only_steps: 2,
+   repetitions: 1}
 """
 CLUSTER = """\
 launcher: one_socket
@@ -46,7 +47,7 @@ nodes: 1
 devices_per_node: 2
 device: cpu
 device_name: a CPU
-link: loopback
+interconnect: loopback
 """
 #: The tests that find the parts by themselves, and in files whose other tests take long those of the new parts.
 TESTS = (
@@ -63,7 +64,7 @@ TESTS_OF_PARTS = (
     *(
         "tests/training/models/test_models.py",
         "tests/training/models/test_networks.py",
-        "tests/training/data_sources/test_batches.py",
+        "tests/training/data_loaders/test_batches.py",
     ),
     "tests/logs/test_formats.py",
 )
@@ -115,10 +116,10 @@ def add_page(folder: Path) -> None:
     """Add a page of the report: the notebook on quality, under another name and number."""
     notebook = (folder / "notebooks" / "quality.ipynb").read_text(encoding="utf-8")
     assert notebook.count('"page": 6') == 1
-    numbered = notebook.replace('"page": 6', f'"page": {len(QUESTIONS) + 1}')
+    numbered = notebook.replace('"page": 6', f'"page": {len(SECTIONS) + 1}')
     study = folder / "dlperf_study" / "study" / "study.py"
-    questions = study.read_text(encoding="utf-8").replace('"prediction")', '"prediction", "new_page")')
-    study.write_text(questions, encoding="utf-8")
+    sections = study.read_text(encoding="utf-8").replace('"prediction")', '"prediction", "new_page")')
+    study.write_text(sections, encoding="utf-8")
     new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
     for file, line in (("notebooks/index.ipynb", "quality.ipynb"), ("docs/by-hand.md", "`quality.ipynb`")):

@@ -1,6 +1,6 @@
 from dataclasses import fields
 
-from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.errors import Diagnostic, RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.metrics import energy, gpu_state, ingested, network, throughput
@@ -51,8 +51,8 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     assert set(row) == {column.name for column in list_columns(TableName.RUNS)} - ONLY_INGESTED
     # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
     # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
-    # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
-    # left to the library; images are no sequences. It has one kind of exchange and computes nothing again.
+    # a scale, only compilers take time, only GPUs have cuDNN and controllers, and the update of the constructed run was
+    # left to the library; images are no sequences. It has one kind of communication and computes nothing again.
     # Without telemetry nothing is known of resources but why.
     telemetry = (*energy.METRICS, *gpu_state.METRICS, *network.METRICS)
     of_telemetry = {metric.name for metric in telemetry} - {"energy_obstacle"}
@@ -63,14 +63,14 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
             "masked_positions",
             "token_throughput",
             "device_token_throughput",
-            "sum_of_rank_rates",
-            "input_rate",
+            "sum_of_rank_throughputs",
+            "input_throughput",
             "peak_allocated_bytes",
             "peak_reserved_bytes",
         ),
         *("used_cores", "throttled_share", "loss_scale", "skipped_steps", "compile_seconds"),
         *("observed_cudnn_autotune", "observed_fused_optimizer"),
-        *("cpu_mhz", "cpu_cache_bytes", "gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+        *("cpu_mhz", "cpu_cache_bytes", "gpu_driver", "cuda_version", "cudnn_version", "communication_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
         *("hardware_flops_per_sample", "hfu"),
         *(*COLLECTIVE_COLUMNS, *SECONDS_OF_KINDS, *GROUP_COLUMNS, *HELD_COLUMNS),
@@ -85,5 +85,5 @@ def test_the_columns_of_diagnostics_are_the_fields_of_a_diagnostic():
 
 def test_two_columns_of_one_name_are_refused_with_both_files(refused):
     declared = throughput.METRICS[:1]
-    with refused(EvidenceError):
+    with refused(RecordError):
         columns_by_name([("throughput.py", declared), ("mine.py", declared)])

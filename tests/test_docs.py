@@ -13,9 +13,9 @@ from dlperf_study.core.paths import PROJECT
 from dlperf_study.logs.format import Format
 from dlperf_study.machines.launchers._base import Launcher
 from dlperf_study.report.pages import SUMMARY, Page
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.study.parameter import Parameter
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from dlperf_study.training.frameworks._base import Framework, Trainer
 from dlperf_study.training.models._base import Model
 from tests.docs import DOCS, PAGES, first_cells, words
@@ -94,18 +94,18 @@ def test_the_table_of_the_readme_has_the_studies_there_are():
 
 
 def test_every_published_study_has_a_section():
-    unpublished = {"quickstart", "frameworks", "precision", "data_sources", "one_gpu", "bert", "gpt", "llama"}
+    unpublished = {"quickstart", "frameworks", "precision", "data_loaders", "one_gpu", "bert", "gpt", "llama"}
     studies = {path.stem for path in (PROJECT / "params" / "studies").glob("*.yaml")} - unpublished
     assert set(re.findall(r"^## `(\w+)`$", (DOCS / "seeds.md").read_text(encoding="utf-8"), re.MULTILINE)) == studies
 
 
 def test_every_outcome_is_among_the_faults():
-    assert set(Outcome) <= words("docs/faults.md")
+    assert set(RunStatus) <= words("docs/faults.md")
 
 
 def test_every_page_of_the_report_is_explained():
     page = (DOCS / "reading-the-report.md").read_text(encoding="utf-8")
-    titles = [SUMMARY.title, *(Page.answering(question).title for question in QUESTIONS)]
+    titles = [SUMMARY.title, *(Page.answering(question).title for question in SECTIONS)]
     assert [title for title in titles if f"## {title}\n" not in page] == []
 
 

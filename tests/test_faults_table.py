@@ -42,5 +42,5 @@ def test_every_fault_that_a_user_may_meet_has_a_test():
 
 def test_every_fault_of_a_program_that_is_measured_has_its_row_and_outcome():
     rows = re.findall(r"^\| .*\(`([a-z ]+)`\) \| ([a-z]+) \|", PAGE.read_text(), re.MULTILINE)
-    outcomes = {fault: outcome for fault, (outcome, _) in OUTCOMES.items() if fault != "none"}
-    assert dict(rows) == outcomes | PRINTED_OUTCOMES
+    statuses = {fault: status for fault, (status, _) in OUTCOMES.items() if fault != "none"}
+    assert dict(rows) == statuses | PRINTED_OUTCOMES

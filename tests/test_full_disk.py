@@ -57,7 +57,7 @@ def test_a_study_that_starts(outputs, tmp_path, capsys):
 def test_a_selftest_that_starts(outputs, capsys):
     fill(outputs / "filler")
     before = contents(outputs)
-    fails_because_the_disk_is_full(["selftest", "--quick"], str(outputs / "selftest" / "driver.lock"), capsys)
+    fails_because_the_disk_is_full(["selftest", "--quick"], str(outputs / "selftest" / "controller.lock"), capsys)
     assert contents(outputs) == before
 
 

@@ -15,7 +15,7 @@ from dlperf_study.core.paths import PROJECT, StudyPaths
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.machines.cluster.software import MODULE
-from dlperf_study.study.study import QUESTIONS, source_names
+from dlperf_study.study.study import SECTIONS, source_names
 from tests.command_line import CLUSTER as SHARED_CLUSTER
 from tests.command_line import shared_machine
 from tests.installation import Installation, install, required
@@ -78,12 +78,12 @@ def test_the_wheel_has_what_the_checkout_has(installation):
 
 
 def test_its_measuring_code_is_that_of_the_checkout(installation):
-    """A node may have the wheel where the driver has the checkout."""
+    """A node may have the wheel where the controller has the checkout."""
     ended = installation.run_module(MODULE, f"--code={','.join(COMMON_ROOTS)}")
     assert json.loads(ended.stdout)["code"] == code_digest(COMMON_ROOTS)
 
 
-@pytest.mark.parametrize("module", ["dlperf_study.generated", "dlperf_study.execution.fingerprint"])
+@pytest.mark.parametrize("module", ["dlperf_study.generated", "dlperf_study.execution.cache_key"])
 def test_what_writes_into_a_checkout_refuses_to(installation, module):
     assert installation.run_module(module).returncode == 1
 
@@ -124,7 +124,7 @@ def test_logs_become_numbers_and_a_report(ingested):
         assert rows.loc[devices, "throughput"] == pytest.approx(RATE * devices, rel=0.02)
     report = ingested["before"].report
     assert {path.stem for path in report.glob("*.html")} >= {"index", "runs"}
-    assert {path.stem for path in report.glob("*.html")} <= {"index", "runs", *QUESTIONS}
+    assert {path.stem for path in report.glob("*.html")} <= {"index", "runs", *SECTIONS}
 
 
 def test_two_measurements_are_compared(installation, ingested):

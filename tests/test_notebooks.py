@@ -8,10 +8,10 @@ import nbformat
 import pytest
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
-STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")
+STUDY_NOTEBOOKS = ("summary", *SECTIONS, "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 #: Who measures by hand sees the result without scrolling past the parameters.
 SKELETONS = {
@@ -20,7 +20,7 @@ SKELETONS = {
 }
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
-PAGES = ("summary", "selftest", "history", "runs", *QUESTIONS)
+PAGES = ("summary", "selftest", "history", "runs", *SECTIONS)
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -45,7 +45,7 @@ def _target(line: ast.stmt) -> str:
 def test_the_questions_are_the_notebooks_with_a_page_in_its_order():
     pages = {path.stem: nbformat.read(path, as_version=4).metadata.get("dlperf_study") for path in NOTEBOOKS}
     numbers = {name: metadata["page"] for name, metadata in pages.items() if metadata}
-    assert numbers == {name: number for number, name in enumerate(QUESTIONS, 1)}
+    assert numbers == {name: number for number, name in enumerate(SECTIONS, 1)}
 
 
 @every

@@ -9,8 +9,8 @@ import pytest
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.logs import formats as log_formats
 from dlperf_study.machines import launchers
-from dlperf_study.study.exchange import STRATEGIES
-from dlperf_study.training import data_sources, frameworks, image_sets, models
+from dlperf_study.study.communication import STRATEGIES
+from dlperf_study.training import data_loaders, frameworks, image_datasets, models
 from dlperf_study.training.part_names import display_names, same_alone
 
 PACKAGE = PROJECT / "dlperf_study"
@@ -33,7 +33,10 @@ EXCEPTIONS = {
     ("generated.py", "all_reduce"): "the example in the parameters cell of the run notebook",
     ("generated.py", "mobilenet_v2"): "the example in the parameters cell of the run notebook",
     ("logs/log_checks.py", "dali"): "what NVIDIA's own logs call their data",
-    ("record.py", "all_reduce"): "the kind of exchange of a program, in a file that imports nothing of the package",
+    (
+        "record.py",
+        "all_reduce",
+    ): "the kind of communication of a program, in a file that imports nothing of the package",
     ("report/formatting.py", "cifar10"): "the data set of published sources and logs, not the format of its files",
     ("training/libraries/_torch_collectives.py", "all_reduce"): "the kind of collective",
     ("study/training_parameters.py", "synthetic_device"): "the default of the parameter",
@@ -42,13 +45,13 @@ EXCEPTIONS = {
 
 def names_with_homes() -> Iterator[tuple[str, str]]:
     """Yield each part with the file or the folder, below the package, that may contain its name."""
-    for registry in (frameworks, models, data_sources, image_sets, launchers):
+    for registry in (frameworks, models, data_loaders, image_datasets, launchers):
         folder = Path(registry.__file__).parent.relative_to(PACKAGE)
         yield from ((name, f"{folder}/{name}.py") for name in registry.names())
     yield from ((name, "logs/formats/") for name in log_formats.names())
     for framework in frameworks.all_frameworks():
         yield from ((strategy, "training/frameworks/") for strategy in framework.strategies)
-    yield from ((strategy, "study/exchange.py") for strategy in STRATEGIES)
+    yield from ((strategy, "study/communication.py") for strategy in STRATEGIES)
 
 
 def test_no_other_module_contains_the_name_of_a_part():

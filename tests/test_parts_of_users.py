@@ -11,7 +11,7 @@ import pytest
 
 import dlperf_study
 from dlperf_study.core.code_identity import COMMON_ROOTS, code_digest, module_digests, roots_without_folders
-from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.core.part_search import PARTS_VARIABLE
 from dlperf_study.core.paths import PROJECT, StudyPaths
 from dlperf_study.core.registry import module_of
@@ -28,13 +28,14 @@ from tests.test_adding_a_part import block
 STUDY = """\
 title: A model beside the study
 about: Made for tests.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: MODEL, image_size: 32, classes: 10}
+constants: {framework: paddle_collective, strategy: all_reduce, model: MODEL, image_size: 32, classes: 10}
 factors: {devices_per_node: [2], batch_per_device: [4]}
 baseline: {devices_per_node: 2}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, compute_only_steps: 2, communication_only_steps: 2,
+   repetitions: 1}
 """
 MODEL = block("A model", "python")
 NAME = "softmax_regression"
@@ -103,7 +104,7 @@ def test_a_model_beside_a_study_is_trained_by_two_ranks_and_belongs_to_the_ident
     paths = StudyPaths(tmp_path / "outputs" / "beside")
     [configuration] = paths.configurations.iterdir()
     run_paths = paths.configuration(configuration.name).run(1)
-    assert read(run_paths)["outcome"] == "completed"
+    assert read(run_paths)["status"] == "completed"
     assert run_paths.rank_log(0).exists()
     assert run_paths.rank_log(1).exists()
     require_copy_of_parts(paths, configuration)
@@ -206,9 +207,11 @@ def test_a_metric_beside_a_study_is_in_its_dataset_and_its_report_and_not_in_the
     without = code_digest(COMMON_ROOTS)
     monkeypatch.setenv(PARTS_VARIABLE, str(parts))
     dataset = up_to_date(paths)
-    steps = dataset.steps[dataset.steps["window"] == "training"].groupby(["identity", "repetition", "rank"])["seconds"]
-    of_slowest = steps.agg(["sum", "max"]).sort_values("sum").groupby(["identity", "repetition"])["max"].last()
-    expected = dataset.runs.set_index(["identity", "repetition"])["slowest_step_seconds"]
+    steps = dataset.steps[dataset.steps["window"] == "training"].groupby(["configuration_id", "repetition", "rank"])[
+        "seconds"
+    ]
+    of_slowest = steps.agg(["sum", "max"]).sort_values("sum").groupby(["configuration_id", "repetition"])["max"].last()
+    expected = dataset.runs.set_index(["configuration_id", "repetition"])["slowest_step_seconds"]
     assert expected.to_dict() == pytest.approx(of_slowest.to_dict())
     assert (dataset.configurations["slowest_step_seconds_low"] < dataset.configurations["slowest_step_seconds"]).all()
     results = dlperf_study.open_study(paths.folder)
@@ -229,7 +232,7 @@ REFUSED_METRICS = {
 def test_a_metric_that_is_no_part_is_refused_with_its_file(text, parts, refused):
     write(parts / "metrics/stragglers.py", text)
     run = write_run(StudyPaths(parts.parent / "outputs" / "mine"), configuration(), 1)
-    with refused(EvidenceError):
+    with refused(RecordError):
         run_row(read_run(run))
 
 

@@ -1,6 +1,6 @@
 """What each process of the check runs: an all-reduce whose sum is known. Started by horovodrun.
 
-`horovodrun --check-build` can name a framework that was not built; only an exchange proves one.
+`horovodrun --check-build` can name a framework that was not built; only a transfer proves one.
 """
 
 import signal

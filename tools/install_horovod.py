@@ -50,7 +50,7 @@ def install() -> None:
     STAMP.clear()
     log.run([*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel)], "pip refused the wheel.")
     check_packages()
-    say(f"horovod 4/4: {PROCESSES} processes exchange a tensor")
+    say(f"horovod 4/4: {PROCESSES} processes communicate a tensor")
     say(f"horovod: {all_reduce(options, wheel, log)}")
     STAMP.write(key(options))
 

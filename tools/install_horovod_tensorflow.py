@@ -54,7 +54,7 @@ def install() -> None:
     stamp.clear()
     make_environment(log)
     compile_horovod(options, log)
-    say(f"horovod-tensorflow 3/3: {PROCESSES} processes exchange a number")
+    say(f"horovod-tensorflow 3/3: {PROCESSES} processes communicate a number")
     check(options, log)
     stamp.write(key(options))
     say(f"horovod-tensorflow: the cluster file may say python: {{horovod_tensorflow: {PYTHON}}}")

@@ -192,7 +192,7 @@ def _run_tests(files: Sequence[str]) -> None:
     os._exit(int(pytest.main([*files, "-m", QUICK_TESTS, *options])))
 
 
-def print_survivors(module: Path, direct: bool, every: int) -> int:
+def print_orphans(module: Path, direct: bool, every: int) -> int:
     """Print what the tests of a module do not notice; return how many changes that is."""
     source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if direct else None]
     forget(module)
@@ -206,15 +206,15 @@ def print_survivors(module: Path, direct: bool, every: int) -> int:
     sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     changes = list(mutants(source))
     different = without_equivalent(changes, module)
-    survivors, tested = 0, different[::every]
+    orphans, tested = 0, different[::every]
     for mutant in tested:
         if not is_noticed(module, mutant.code, tests, seconds):
-            survivors += 1
+            orphans += 1
             print(f"{module}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
     module.write_text(source, encoding="utf-8")
     counts = f"{len(changes)} mutants, {len(changes) - len(different)} equivalent, {len(tested)} tested"
-    print(f"{module}: {counts}, {survivors} survive", flush=True)
-    return survivors
+    print(f"{module}: {counts}, {orphans} survive", flush=True)
+    return orphans
 
 
 def without_equivalent(changes: Sequence[Mutant], module: Path) -> list[Mutant]:
@@ -256,11 +256,11 @@ def main() -> int:
         os.chdir(folder)
         # Nothing may be imported from the checkout.
         sys.path[0] = os.environ["PYTHONPATH"] = folder
-        survivors = 0
+        orphans = 0
         for module in options.modules:
             preload(Path(tests_of(module)[-1][0]))
-            survivors += print_survivors(module, options.direct, options.every)
-    return 1 if survivors else 0
+            orphans += print_orphans(module, options.direct, options.every)
+    return 1 if orphans else 0
 
 
 if __name__ == "__main__":

@@ -68,12 +68,12 @@ def seed_studies() -> Iterator[str]:
 
 
 def configurations_of(study: str) -> pd.DataFrame:
-    """Return every configuration of a study on CPUs and on GPUs, with ``is_extra`` and whether it could run there."""
+    """Return every configuration of a study on CPUs and on GPUs, with whether it is published and could run there."""
     rows = []
     for device in ("cpu", "gpu"):
         for entry in plan_on(device, study).entries:
-            facts = {"device": device, "can_run": entry.unsupported is None, "is_extra": entry.is_extra}
-            rows.append({"identity": entry.configuration.identity, **entry.parameters, **facts})
+            facts = {"device": device, "can_run": entry.unsupported is None, "is_unpublished": entry.is_unpublished}
+            rows.append({"configuration_id": entry.configuration.configuration_id, **entry.parameters, **facts})
     return pd.DataFrame(rows)
 
 
@@ -91,7 +91,7 @@ def answered(points: pd.DataFrame, configurations: pd.DataFrame) -> pd.DataFrame
 
 
 def _is_answered(points: pd.DataFrame, configurations: pd.DataFrame) -> list[bool]:
-    return [bool(match.identities) for match in SameQuestion(points, configurations).matches()]
+    return [bool(match.configuration_ids) for match in SameQuestion(points, configurations).matches()]
 
 
 def coverage_of(study: str) -> Coverage:
@@ -100,8 +100,8 @@ def coverage_of(study: str) -> Coverage:
     answers = answered(throughputs_of(list(load_study(study).published)), configurations)
     return Coverage(
         study=study,
-        configurations=configurations["identity"].nunique(),
-        runnable=configurations.loc[configurations["can_run"], "identity"].nunique(),
+        configurations=configurations["configuration_id"].nunique(),
+        runnable=configurations.loc[configurations["can_run"], "configuration_id"].nunique(),
         throughputs=len(answers),
         planned=int(answers["planned"].sum()),
         measurable=int(answers["measurable"].sum()),

@@ -16,7 +16,11 @@ from dlperf_study.report.tables.history_tables import (
 )
 
 _BOUNDS = ("", "_low", "_high")
-_CHANGE = ("configuration", *(f"{name}{bound}" for name in ("change", "departure") for bound in _BOUNDS), "verdict")
+_CHANGE = (
+    "configuration",
+    *(f"{name}{bound}" for name in ("change", "departure") for bound in _BOUNDS),
+    "significance",
+)
 
 
 class StudyComparison:
@@ -27,11 +31,11 @@ class StudyComparison:
 
     @cached_property
     def throughputs(self) -> pd.DataFrame:
-        """Throughput after / before, by ``identity``.
+        """Throughput after / before, by ``configuration_id``.
 
         Columns: ``configuration``; ``change`` with ``change_low`` and ``change_high``, its interval within these two
         measurements; ``departure`` from the mean of all earlier measurements, with the interval of one further one,
-        and ``verdict`` of it. Both are missing with fewer than five earlier measurements.
+        and ``significance`` of it. Both are missing with fewer than five earlier measurements.
         """
         return self._frame(self._changes.throughputs)
 
@@ -60,8 +64,13 @@ class StudyComparison:
             departure = change.dates.departure
             over_dates = departure.bounded_factor if departure else (None, None, None)
             within_dates = change.dates.log_ratio.bounded_factor
-            rows[change.identity] = (labels[change.identity], *within_dates, *over_dates, change.verdict.word)
-        return pd.DataFrame.from_dict(rows, orient="index", columns=list(_CHANGE)).rename_axis(index="identity")
+            rows[change.configuration_id] = (
+                labels[change.configuration_id],
+                *within_dates,
+                *over_dates,
+                change.significance.word,
+            )
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(_CHANGE)).rename_axis(index="configuration_id")
 
     def __repr__(self) -> str:
         return describe(self._changes)

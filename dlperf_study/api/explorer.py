@@ -11,7 +11,7 @@ from itables.widget import ITable
 from dlperf_study.api.other_results import published
 from dlperf_study.api.plot import known_metrics, plot_metric, separating_factors, varying_columns
 from dlperf_study.api.study_results import open_study
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError, PublishedError
+from dlperf_study.core.errors import DlperfStudyError, PublishedError, RecordError
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
@@ -35,9 +35,9 @@ def data_rows(name: str) -> pd.DataFrame:
         if points.empty:
             raise PublishedError(f"{name} prints no throughput with a number of devices: there is nothing to explore")
         return points
-    rows = open_study(name).dataset.measured.set_index("identity")
+    rows = open_study(name).dataset.measured.set_index("configuration_id")
     if rows.empty:
-        raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
+        raise RecordError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
     return rows
 
 

@@ -9,7 +9,7 @@ from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.about_tables import added_runs
 from dlperf_study.report.tables.study_tables import measured
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 
 _MOST_LEVELS = 6
 
@@ -47,8 +47,8 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",
         "factors": "; ".join(varied) or "none",
     }
-    failed = dataset.runs["outcome"].value_counts().drop(Outcome.COMPLETED, errors="ignore")
-    failures = [f"{count} × {display_name(outcome)}" for outcome, count in failed.items()]
+    failed = dataset.runs["status"].value_counts().drop(RunStatus.COMPLETED, errors="ignore")
+    failures = [f"{count} × {display_name(status)}" for status, count in failed.items()]
     unsupported = int(rows["unsupported_reason"].notna().sum())
     if unsupported:
         failures.append(f"{counted(unsupported, 'configuration')} unsupported")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.wording import counted, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
@@ -28,7 +28,7 @@ _FURTHER_FACTORS = ("world_size", "global_batch", "table", "program", "mode")
 #: What trains, and where it was printed: named also where other levels say it too.
 _ALWAYS_NAMED = ("framework", "model", "table", "program")
 #: What may change along a line over the number of devices.
-_ALONG_DEVICES = ("nodes", "devices_per_node", "servers", "batch_per_device", "global_batch")
+_ALONG_DEVICES = ("nodes", "devices_per_node", "parameter_servers", "batch_per_device", "global_batch")
 
 
 def known_metrics(rows: pd.DataFrame) -> list[str]:
@@ -191,11 +191,11 @@ class Plot:
         Without ``hue`` and ``col`` colours and panels separate what else differs.
 
         Raises DlperfStudyError for a metric or factor that the study does not have, and for ``col`` with ``ax``, which
-        has one panel; EvidenceError if nothing was measured.
+        has one panel; RecordError if nothing was measured.
         """
-        rows = self._dataset.configurations.set_index("identity")
+        rows = self._dataset.configurations.set_index("configuration_id")
         if not known_metrics(rows):
-            raise EvidenceError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
+            raise RecordError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
         x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.rate
         if hue is None and col is None:
             require(x, factor_columns(rows), "factor")
@@ -221,7 +221,7 @@ class Plot:
         return Figures(figures.factors(self._dataset))
 
     def communication(self) -> Figures:
-        """Return the parts of a step beside its pure communication time."""
+        """Return the parts of a step beside its communication-only time."""
         return Figures(figures.communication(self._dataset))
 
     def comparison(self) -> Figures:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset import history, tables
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.outcome import select_completed
+from dlperf_study.metrics.run_status import select_completed
 from dlperf_study.study.plan import Plan
 
 _HEADINGS = ("Study", "Title", "Measured", "Runs", "Report", "In Python")
@@ -73,7 +73,7 @@ def _summary(name: str) -> StudySummary:
         if not (paths.dataset / f"{TableName.RUNS}.parquet").exists():
             return StudySummary(name, plan.title, None, None, None, report)
         runs = tables.read(TableName.RUNS, paths.dataset)
-    except EvidenceError as error:
+    except RecordError as error:
         return StudySummary(name, str(error), None, None, None, report)
     completed = select_completed(runs)
     started = completed["started"].dropna()
@@ -84,7 +84,7 @@ def _summary(name: str) -> StudySummary:
     if not plan.ingested_from:
         # Other folders are of runs that no table has, such as trials of the largest batch.
         begun = paths.begun_runs()
-        further = max(0, sum(len(begun.get(identity, ())) for identity in plan.by_identity) - len(runs))
+        further = max(0, sum(len(begun.get(configuration_id, ())) for configuration_id in plan.by_id) - len(runs))
     return StudySummary(name, plan.title, date, len(completed), len(runs), report, further)
 
 

@@ -12,7 +12,7 @@ from dlperf_study.api import overview
 from dlperf_study.api.comparison import StudyComparison
 from dlperf_study.api.plot import Plot, known_metrics, require
 from dlperf_study.api.predictions import StudyPredictions, requested_sizes
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
@@ -32,7 +32,7 @@ from dlperf_study.study.configuration import PARAMETERS
 if TYPE_CHECKING:
     import xarray
 
-_STEP = ["identity", "repetition", "rank", "window", "step"]
+_STEP = ["configuration_id", "repetition", "rank", "window", "step"]
 _BOUNDS = ("low", "high")
 _SELECTABLE = ["world_size", "global_batch", *PARAMETERS]
 
@@ -42,7 +42,7 @@ def open_study(study: str | Path) -> "StudyResults":
 
     ``study``: its name, ``name@1`` for an earlier measurement of it, or its folder below the outputs.
 
-    Raises EvidenceError, with the names there are, when nothing was measured under it.
+    Raises RecordError, with the names there are, when nothing was measured under it.
     """
     return StudyResults(find_measurement(str(study)))
 
@@ -70,27 +70,27 @@ class StudyResults:
 
     @cached_property
     def configurations(self) -> pd.DataFrame:
-        """A row for each configuration with its summaries, by ``identity``."""
-        return self.dataset.configurations.set_index("identity")
+        """A row for each configuration with its summaries, by ``configuration_id``."""
+        return self.dataset.configurations.set_index("configuration_id")
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row for each run, by ``identity`` and ``repetition``."""
-        return self.dataset.runs.set_index(["identity", "repetition"])
+        """A row for each run, by ``configuration_id`` and ``repetition``."""
+        return self.dataset.runs.set_index(["configuration_id", "repetition"])
 
     @cached_property
     def steps(self) -> pd.DataFrame:
         """A row per step, by identity, repetition, rank, window and step."""
         all_steps = self.dataset.steps
-        steps = all_steps[all_steps["identity"].isin(self.dataset.configurations["identity"])]
-        for name in ("identity", "window"):
+        steps = all_steps[all_steps["configuration_id"].isin(self.dataset.configurations["configuration_id"])]
+        for name in ("configuration_id", "window"):
             steps = steps.assign(**{name: steps[name].cat.set_categories(steps[name].unique(), ordered=True)})
         return steps.set_index(_STEP).sort_index()
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
-        """A row per diagnostic, by ``identity``, missing for the study's."""
-        return self.dataset.diagnostics.set_index("identity")
+        """A row per diagnostic, by ``configuration_id``, missing for the study's."""
+        return self.dataset.diagnostics.set_index("configuration_id")
 
     @cached_property
     def factors(self) -> list[str]:
@@ -156,13 +156,13 @@ class StudyResults:
     def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
         """Return what changed from this study to another.
 
-        Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
+        Raises RecordError if both are the same, have rates in different units, or no configuration in common.
         """
         compared = other if isinstance(other, StudyResults) else open_study(other)
         pair = self._measurement, compared._measurement
         comparison = compare_measurements(*in_order(_selected_as(*pair), _selected_as(*reversed(pair))))
         if not comparison.has_common_configurations:
-            raise EvidenceError(say.say_one(history.nothing_in_common(comparison)))
+            raise RecordError(say.say_one(history.nothing_in_common(comparison)))
         return StudyComparison(comparison)
 
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
@@ -244,7 +244,7 @@ def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
     if other.dataset.whole is None:
         return measurement
     rows = measurement.dataset.configurations
-    selected = rows[rows["identity"].isin(other.dataset.configurations["identity"])]
+    selected = rows[rows["configuration_id"].isin(other.dataset.configurations["configuration_id"])]
     return replace(measurement, dataset=measurement.dataset.only(selected))
 
 

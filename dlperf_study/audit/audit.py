@@ -122,7 +122,7 @@ def describe(check_results: Sequence[AuditResult]) -> str:
     return "\n\n".join([*paragraphs, "\n".join(examined)])
 
 
-def verdict(check_results: Sequence[AuditResult], source: str) -> str:
+def significance(check_results: Sequence[AuditResult], source: str) -> str:
     """Return one line: the diagnostics of a source and the most severe rows."""
     diagnostics = most_severe_first(list_diagnostics(check_results))
     if not diagnostics:

@@ -6,7 +6,7 @@ THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency
 #: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
 TOKENS, STEPS = "tokens_per_second", "steps_per_second"
 SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
-STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_seconds"
+STEP, TASK, REPORT_GRADIENT = "step_seconds", "task_process_seconds", "report_gradient_seconds"
 MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
 #: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
 MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"

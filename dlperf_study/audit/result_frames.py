@@ -19,7 +19,7 @@ from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.outcome import select_counted
+from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
 VALUE, METRIC = "value", "metric"
@@ -30,8 +30,8 @@ METRIC_COLUMNS = [name for name in METRICS if name not in _COUNTS]
 METRIC_COLUMNS += ["relative_throughput", *quantities.EVERYDAY_METRICS]
 _BOUNDS = ("low", "high")
 _MEASURED = {*METRIC_COLUMNS, *map("{}_low".format, METRIC_COLUMNS), *map("{}_high".format, METRIC_COLUMNS)}
-_BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_identity")
-_BASELINES["relative_throughput"] = "reference_identity"
+_BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_id")
+_BASELINES["relative_throughput"] = "reference_id"
 _OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
 _OUR_TOKENS = {
     "token_throughput": quantities.TOKENS,
@@ -41,9 +41,9 @@ _OUR_TOKENS = {
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
 _NO_CONDITIONS = {*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT, "repetition"}
 _NO_CONDITIONS |= {"cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope"}
-_NO_CONDITIONS |= {"estimator", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
-_NO_CONDITIONS |= {"identity", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}
-_OUR_CONDITIONS = {"source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"}
+_NO_CONDITIONS |= {"estimator", "repetitions", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
+_NO_CONDITIONS |= {"configuration_id", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}
+_OUR_CONDITIONS = {"source", "table", "library", "library_version", "cpu_model", "communication", "log_format"}
 _OUR_CONDITIONS |= {*quantities.CONFIGURATION, "flops_per_sample", "device_peak_flops"}
 
 
@@ -56,27 +56,29 @@ def read_dataset_results(dataset: Dataset) -> Results:
     """Return the configurations and runs of a study, unrounded."""
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
-    peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
+    peaks = dataset.runs.groupby("configuration_id")["device_peak_flops"].first()
     runs_counted = select_counted(dataset.runs)
-    rounds = runs_counted.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
+    rounds = runs_counted.groupby("configuration_id")["round"].agg(
+        lambda rounds: ", ".join(map(str, sorted(rounds.dropna())))
+    )
     # Logs have no rounds: none of their runs stands apart.
     is_alone = runs_counted["round"].isna() & (not dataset.plan.ingested_from)
     configurations = rows.assign(
         series="series " + (series + 1).astype(str),
-        device_peak_flops=rows["identity"].map(peaks),
+        device_peak_flops=rows["configuration_id"].map(peaks),
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
-        measured_rounds=rows["identity"].map(rounds),
-        runs_in_no_round=rows["identity"].map(is_alone.groupby(runs_counted["identity"]).sum()),
+        measured_rounds=rows["configuration_id"].map(rounds),
+        runs_in_no_round=rows["configuration_id"].map(is_alone.groupby(runs_counted["configuration_id"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
     is_rate = summaries[METRIC].isin(_OUR_RATES)
     summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(is_rate)
     frames = [summaries]
     for metric, column in _OUR_RATES.items():
-        runs = runs_counted[["identity", "repetition", "order", "round", column]].dropna(subset=column)
+        runs = runs_counted[["configuration_id", "repetition", "order", "round", column]].dropna(subset=column)
         rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-        runs = runs.rename(columns={column: VALUE}).merge(rates, on="identity")
+        runs = runs.rename(columns={column: VALUE}).merge(rates, on="configuration_id")
         key = runs["cell"] + "/" + runs["repetition"].astype(str)
         frames.append(runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks))
     return read_results_frame(pd.concat(frames, ignore_index=True))
@@ -85,15 +87,15 @@ def read_dataset_results(dataset: Dataset) -> Results:
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return a wide frame as a long one.
 
-    ``identity`` names each row, else its position does. Columns ``x_low`` and ``x_high`` hold the interval of ``x``;
-    ``baseline_identity`` and ``reference_identity`` name the baselines of ratios. Rows with one identity and a
+    ``configuration_id`` names each row, else its position does. Columns ``x_low`` and ``x_high`` hold the interval of
+    ``x``; ``baseline_id`` and ``reference_id`` name the baselines of ratios. Rows with one identity and a
     ``repetition`` are single runs.
     """
     cells: list[dict[str, Any]] = []
-    has_runs = "identity" in wide and "repetition" in wide and bool(wide["identity"].duplicated().any())
+    has_runs = "configuration_id" in wide and "repetition" in wide and bool(wide["configuration_id"].duplicated().any())
     for position, fields in enumerate(wide.to_dict("records"), 1):
         row = _drop_missing(fields)
-        label = str(row.get("identity", f"row {position}"))
+        label = str(row.get("configuration_id", f"row {position}"))
         conditions = {name: value for name, value in row.items() if name not in _MEASURED}
         if has_runs:
             label = f"{label}/{row.get('repetition', position)}"
@@ -106,10 +108,10 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
             for bound in _BOUNDS:
                 if f"{metric}_{bound}" in row:
                     cell[bound] = row[f"{metric}_{bound}"]
-            baseline_identity = row.get(_BASELINES.get(metric, ""))
-            if baseline_identity:
+            baseline_id = row.get(_BASELINES.get(metric, ""))
+            if baseline_id:
                 rate = next((name for name in quantities.RATES if name in row), quantities.THROUGHPUT)
-                cell["baseline"] = f"{source}/{baseline_identity}/{rate}"
+                cell["baseline"] = f"{source}/{baseline_id}/{rate}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
     return pd.DataFrame(cells, columns=columns)

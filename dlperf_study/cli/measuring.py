@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dlperf_study.cli.output import print_aside, print_json, print_line
 from dlperf_study.cli.reading import print_answer, report
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
-from dlperf_study.core.paths import StudyPaths, image_sets_folder
+from dlperf_study.core.paths import StudyPaths, image_datasets_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.study.grid import DENOMINATORS
 
@@ -64,13 +64,19 @@ def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any
     """Return the plan with a mapping for each configuration."""
     configurations = []
     for entry in planned.entries:
-        identity = entry.configuration.identity
+        configuration_id = entry.configuration.configuration_id
         references: dict[str, str | None] = {kind: entry.denominator(kind) for kind in DENOMINATORS}
-        obstacle = entry.unsupported or earlier_runs.not_fitting.get(identity)
-        runs = {"repeats": entry.configuration.repeats, "done": earlier_runs.done.get(identity, 0)}
-        measured = {**runs, "earlier_run_seconds": earlier_runs.run_seconds.get(identity)}
+        obstacle = entry.unsupported or earlier_runs.not_fitting.get(configuration_id)
+        runs = {"repetitions": entry.configuration.repetitions, "done": earlier_runs.done.get(configuration_id, 0)}
+        measured = {**runs, "earlier_run_seconds": earlier_runs.run_seconds.get(configuration_id)}
         configurations.append(
-            {"identity": identity, "why_not": obstacle, **references, **measured, "parameters": entry.parameters}
+            {
+                "configuration_id": configuration_id,
+                "why_not": obstacle,
+                **references,
+                **measured,
+                "parameters": entry.parameters,
+            }
         )
     head = {name: getattr(planned, name) for name in ("study", "cluster", "title", "scaling", "quick", "factors")}
     return {**head, "not_counted": earlier_runs.not_counted, "configurations": configurations}
@@ -85,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str]:
     """Measure what is missing, or all; return exit code and name."""
     from dlperf_study.core.wording import counted
-    from dlperf_study.execution.driver import run_study
+    from dlperf_study.execution.controller import run_study
     from dlperf_study.execution.planning import make_plan
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
@@ -98,7 +104,7 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
     if again and not getattr(options, "has_put_aside", False):
-        from dlperf_study.execution.driver import put_aside
+        from dlperf_study.execution.controller import put_aside
 
         options.has_put_aside = True
         print_line(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
@@ -108,8 +114,8 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
         result = run_study(planned, cluster, print_line, reason_for_further_round, watch)
     if not result.measured and not result.failures:
         print_line(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
-    for identity, reason in result.out_of_memory.items():
-        print_line(f"does not fit in memory: {identity}: {reason}")
+    for configuration_id, reason in result.out_of_memory.items():
+        print_line(f"does not fit in memory: {configuration_id}: {reason}")
     for failure in result.failures:
         print_aside(f"failed: {failure}")
     return int(bool(result.failures)), planned.study
@@ -189,18 +195,18 @@ def check(options: argparse.Namespace) -> int:
 
 def data(options: argparse.Namespace) -> int:
     """Make a small set of labelled images from photographs; or examine the images in a folder, such as ImageNet."""
-    from dlperf_study.training.image_sets import describe
-    from dlperf_study.training.image_sets._photographs import make_photographs
+    from dlperf_study.training.image_datasets import describe
+    from dlperf_study.training.image_datasets._photographs import make_photographs
 
     if options.folder:
         print_line(describe(options.folder.resolve()))
-        print_line(f"image set: {options.folder.resolve()}; name it under image_sets in the cluster file")
+        print_line(f"image dataset: {options.folder.resolve()}; name it under image_datasets in the cluster file")
         return 0
-    folders = make_photographs(image_sets_folder())
+    folders = make_photographs(image_datasets_folder())
     for folder in folders:
         print_line(describe(folder))
     print_line(
-        f"image sets: {', '.join(folder.name for folder in folders)}; every cluster file knows them by these names"
+        f"image datasets: {', '.join(folder.name for folder in folders)}; every cluster file knows them by these names"
     )
     return 0
 

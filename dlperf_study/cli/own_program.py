@@ -31,12 +31,14 @@ def new(options: argparse.Namespace) -> int:
 
     name, folder = _study_name(options.name), Path.cwd()
     guess = guess_program(folder)
-    fixed: dict[str, Scalar] = {}
+    constants: dict[str, Scalar] = {}
     if "{batch_per_device}" in guess.command:
-        fixed["batch_per_device"] = 8
+        constants["batch_per_device"] = 8
     starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
     levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
-    study = NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
+    study = NewStudy(
+        name, guess.command, levels, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
+    )
     study = _with_equal_threads(study)
     path = _write(study, folder, "another name")
     _print_guesses(study)
@@ -73,7 +75,7 @@ def measure(options: argparse.Namespace) -> int:
 
 def _has_no_completed_run(name: str) -> bool:
     """Return whether a study has begun runs, but none completed."""
-    from dlperf_study.execution.driver import has_result
+    from dlperf_study.execution.controller import has_result
 
     paths = StudyPaths.of(name)
     return paths.configurations.exists() and not has_result(paths)
@@ -88,16 +90,16 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
     command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
     scripts = scripts_of(command, folder)
     steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
-    fixed = dict(_level("--fixed", argument) for argument in options.fixed)
+    constants = dict(_level("--fixed", argument) for argument in options.fixed)
     if options.batch_per_device:
-        fixed["batch_per_device"] = options.batch_per_device
+        constants["batch_per_device"] = options.batch_per_device
     return NewStudy(
         _study_name(options.name or (scripts[0].stem if scripts else Path(options.program[0]).stem)),
         command,
         dict(_levels("--over", argument) for argument in options.over),
         start=options.start or guess_start(command),
         steps=steps,
-        fixed=fixed,
+        constants=constants,
         samples_per_step=options.samples_per_step,
         tokens_per_step=options.tokens_per_step,
         data=options.data,
@@ -156,7 +158,7 @@ def _check_names(study: NewStudy) -> None:
     """Reject a factor that is no placeholder of the command."""
     placeholders = Program("", "", study.command).placeholders
     valid = (*placeholders, *SCALE, *study_parameters())
-    for option, names in (("--over", study.factors), ("--fixed", study.fixed)):
+    for option, names in (("--over", study.factors), ("--fixed", study.constants)):
         for name in names:
             if name not in valid:
                 raise StudyFileError(

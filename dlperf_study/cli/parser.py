@@ -60,7 +60,7 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
         completions = " ".join(_completions(command_parser))
         cases.append(f'        {name}) COMPREPLY=($(compgen -W "{completions}" -- "$current"));;')
     # What every command may have in braces; of several nodes, what the first one has.
-    placeholders = [name for name in SCALE if name != "servers"]
+    placeholders = [name for name in SCALE if name != "parameter_servers"]
     placeholders += [*DERIVED_PLACEHOLDERS, "host_0", "port_0", "interface_0", "devices_0", "run"]
     return _FUNCTION.format(
         prefix=_PREFIXES[shell],
@@ -79,7 +79,7 @@ def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
         if action.dest in FOLDERS:
             yield from sorted(named_files(action.dest))
         elif action.dest in _OF_PLACEHOLDERS:
-            yield from (f"{name}=" for name in SCALE if name != "servers")
+            yield from (f"{name}=" for name in SCALE if name != "parameter_servers")
         elif action.choices:
             yield from filter(None, map(str, action.choices))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlperf_study.cli.output import print_aside, print_error, print_json, print_line
-from dlperf_study.core.errors import EvidenceError, PublishedError, Severity, StudyFileError
+from dlperf_study.core.errors import PublishedError, RecordError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.wording import closest, counted, first_of, unknown_name
@@ -85,7 +85,7 @@ def compare(options: argparse.Namespace) -> int:
 
     comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))
     if not comparison.has_common_configurations:
-        raise EvidenceError(say_one(nothing_in_common(comparison)))
+        raise RecordError(say_one(nothing_in_common(comparison)))
     print_line(describe(comparison))
     return 0
 
@@ -108,7 +108,7 @@ def predict(options: argparse.Namespace) -> int:
 def _curves_named(name: str) -> "list[Curve]":
     """Return the curves of a study, a source, or ``source/series``.
 
-    Raises EvidenceError, with the names there are, if nothing has this name.
+    Raises RecordError, with the names there are, if nothing has this name.
     """
     from dlperf_study.audit.published import source_names
     from dlperf_study.dataset.history import find_measurement, measurement_names, paths_of_measurement
@@ -120,7 +120,7 @@ def _curves_named(name: str) -> "list[Curve]":
         return study_curves(find_measurement(name).dataset)
     if source not in source_names():
         measured, sources = list(measurement_names()), source_names()
-        raise EvidenceError(
+        raise RecordError(
             f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
             f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
         )
@@ -167,28 +167,28 @@ def dataset_summary(paths: StudyPaths) -> str:
     from dlperf_study.core.wording import counted
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
-    from dlperf_study.study.job import Outcome
+    from dlperf_study.study.job import RunStatus
     from dlperf_study.study.plan import Plan
 
     # Not the whole dataset: it may have millions of steps.
     runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
-    not_fitting = int((runs["outcome"] == Outcome.OUT_OF_MEMORY).sum())
+    not_fitting = int((runs["status"] == RunStatus.OUT_OF_MEMORY).sum())
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
-    completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
+    completed = int((runs["status"] == RunStatus.COMPLETED).sum())
     refused = ""
     if Plan.read(paths.plan_file).ingested_from:
         refused = f" and {len(runs) - completed} refused"
     memory = ""
     if not_fitting:
         memory = f", {not_fitting} found too little memory"
-    outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
-    return f"{outcomes}, {errors} and {warnings} about them"
+    statuses = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
+    return f"{statuses}, {errors} and {warnings} about them"
 
 
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
-    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, verdict
+    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, significance
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.reading.table_file import read_tables
     from dlperf_study.audit.result_frames import read_published_results
@@ -205,7 +205,7 @@ def audit(options: argparse.Namespace) -> int:
         if tables:
             print_line(f"{describe_columns(tables)}\n")
         print_line(describe(check_results))
-        print_line(f"\n{verdict(check_results, options.table.name if options.table else 'published figures')}")
+        print_line(f"\n{significance(check_results, options.table.name if options.table else 'published figures')}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
     return int(is_refused or (options.strict and is_wrong))
@@ -241,12 +241,12 @@ def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
     """Print why runs are not counted; return whether any run is."""
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
-    from dlperf_study.study.job import Outcome
+    from dlperf_study.study.job import RunStatus
 
     runs, names_of_logs = tables.read(TableName.RUNS, paths.dataset), logs.study.first_logs
-    is_refused = runs["outcome"] != Outcome.COMPLETED
+    is_refused = runs["status"] != RunStatus.COMPLETED
     for reason, refused in runs[is_refused].groupby("reason", sort=False):
-        names = [names_of_logs[run.identity, run.repetition] for run in refused.itertuples()]
+        names = [names_of_logs[run.configuration_id, run.repetition] for run in refused.itertuples()]
         prefix = "" if names[0] in reason else f"{first_of(names, MOST_REFUSED)}: "
         print_line(f"refused: {prefix}{reason}")
     if is_refused.all():
@@ -260,11 +260,11 @@ def _print_diagnostics(paths: StudyPaths) -> None:
     from dlperf_study.metrics.columns import TableName
 
     diagnostics = tables.read(TableName.DIAGNOSTICS, paths.dataset)
-    diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"identity": ""})
+    diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"configuration_id": ""})
     for severity in (Severity.ERROR, Severity.WARNING):
         of_severity = diagnostics[diagnostics["severity"] == severity]
         for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
-            print_line(f"{severity}: {f'{row.identity}: ' if row.identity else ''}{row.message}")
+            print_line(f"{severity}: {f'{row.configuration_id}: ' if row.configuration_id else ''}{row.message}")
         if len(of_severity) > MOST_DIAGNOSTICS:
             file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
             print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")

@@ -61,12 +61,12 @@ class Watcher:
         """Read the evidence, and note when that may be done again."""
         from dlperf_study.dataset.dataset import up_to_date
         from dlperf_study.report.terminal_answer import configuration_rates
-        from dlperf_study.study.job import Outcome
+        from dlperf_study.study.job import RunStatus
 
         begun = time.monotonic()
         dataset = up_to_date(self._paths)
         self._rates = configuration_rates(dataset)
-        self._runs_known = int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
+        self._runs_known = int((dataset.runs["status"] == RunStatus.COMPLETED).sum())
         ended = time.monotonic()
         self._next_time = ended + (ended - begun) / MOST_OF_TIME
 

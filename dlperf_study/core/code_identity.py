@@ -21,15 +21,15 @@ from dlperf_study.core.part_search import SIZES, file_of_user, parts_folder, rea
 from dlperf_study.core.resources import PACKAGE_FOLDER
 
 PACKAGE = PACKAGE_FOLDER.name
-#: What every run imports, whatever it trains: the program of a rank, and the guard of a node.
-COMMON_ROOTS = (f"{PACKAGE}.training.worker", f"{PACKAGE}.machines.guard.guard")
-#: What every run of a user's program imports: the recorder of its steps, and the guard of a node.
-COMMAND_ROOTS = (f"{PACKAGE}.record", f"{PACKAGE}.machines.guard.guard")
+#: What every run imports, whatever it trains: the program of a rank, and the node agent of a node.
+COMMON_ROOTS = (f"{PACKAGE}.training.worker", f"{PACKAGE}.machines.node_agent.agent")
+#: What every run of a user's program imports: the recorder of its steps, and the node agent of a node.
+COMMAND_ROOTS = (f"{PACKAGE}.record", f"{PACKAGE}.machines.node_agent.agent")
 #: What is imported and measures nothing: words and values, which a run gets by its configuration and its commands; the
 #: cluster file; and the check of a cluster, which is no run.
 NOT_MEASURING = (f"{PACKAGE}.core", f"{PACKAGE}.study", f"{PACKAGE}.machines.cluster", f"{PACKAGE}.machines.check")
-#: By this a driver tells every process of a run which measuring code it runs.
-DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
+#: By this a controller tells every process of a run which measuring code it runs.
+CONTROLLER_CODE_VARIABLE = "DLPERF_STUDY_CONTROLLER_CODE"
 
 _MODULE_IN_TEXT = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
 
@@ -97,39 +97,41 @@ def check_roots(launcher: str) -> tuple[str, ...]:
     return (*COMMON_ROOTS, f"{PACKAGE}.machines.launchers.{launcher}")
 
 
-def driver_code_of(roots: Sequence[str]) -> str:
-    """Return the value of ``DRIVER_CODE_VARIABLE`` for these roots.
+def controller_code_of(roots: Sequence[str]) -> str:
+    """Return the value of ``CONTROLLER_CODE_VARIABLE`` for these roots.
 
     It has the digest of what they import, that of all files of the package, the roots, and the folder of the package.
     """
     return f"{code_digest(roots)} {files_digest()} {','.join(roots)} {PACKAGE_FOLDER}"
 
 
-def code_of_driver(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the digest that this process's driver named, or nothing."""
-    return environment.get(DRIVER_CODE_VARIABLE, "").partition(" ")[0]
+def code_of_controller(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the digest that this process's controller named, or nothing."""
+    return environment.get(CONTROLLER_CODE_VARIABLE, "").partition(" ")[0]
 
 
-def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
-    """Raise RunError if this process runs other code than its driver.
+def require_code_of_controller(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise RunError if this process runs other code than its controller.
 
     With two checkouts and one environment of Python, the folder in which a process starts decides which one it runs.
     """
-    if DRIVER_CODE_VARIABLE not in environment:
+    if CONTROLLER_CODE_VARIABLE not in environment:
         return
-    driver_code, driver_files, comma_separated, driver_folder = environment[DRIVER_CODE_VARIABLE].split(" ", 3)
+    controller_code, controller_files, comma_separated, controller_folder = environment[CONTROLLER_CODE_VARIABLE].split(
+        " ", 3
+    )
     roots = comma_separated.split(",")
     # Parts of the user, in folders or in installed packages, may be among what these modules import.
     has_parts_elsewhere = parts_folder() is not None or any(name.partition(".")[0] != PACKAGE for name in roots)
     # Every rank asks. To compare all files takes a tenth of the time in which the imports of some are followed.
-    if not has_parts_elsewhere and driver_files == files_digest():
+    if not has_parts_elsewhere and controller_files == files_digest():
         return
-    if driver_code == code_digest(roots):
+    if controller_code == code_digest(roots):
         return
-    if driver_folder == str(PACKAGE_FOLDER):
+    if controller_folder == str(PACKAGE_FOLDER):
         raise RunError(f"the measuring code in {PACKAGE_FOLDER} has changed since the study started; start it again")
     raise RunError(
-        f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
+        f"other measuring code: the controller runs that in {controller_folder}, this process that in {PACKAGE_FOLDER} "
         f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
     )
 

@@ -29,7 +29,7 @@ class UnsupportedError(DlperfStudyError):
     """A configuration that can't run here; the plan shows why."""
 
 
-class EvidenceError(DlperfStudyError):
+class RecordError(DlperfStudyError):
     """Evidence that is missing, truncated or contradicts itself."""
 
 
@@ -68,7 +68,7 @@ class TableError(DlperfStudyError):
     """A table of results that can't be audited."""
 
 
-class ImageSetError(DlperfStudyError):
+class ImageDatasetError(DlperfStudyError):
     """Labelled images that are missing, damaged or unsuitable."""
 
 
@@ -95,5 +95,5 @@ class Diagnostic:
     subject: str
     message: str
     severity: Severity = Severity.WARNING
-    identity: str | None = None
+    configuration_id: str | None = None
     repetition: int | None = None

@@ -22,7 +22,7 @@ from dlperf_study.core.resources import FOLDERS, workspace
 from dlperf_study.core.wording import unknown_name
 
 Value = TypeVar("Value")
-#: The folder of the user's parts; a driver sets it for every process of a run. Empty: there is none.
+#: The folder of the user's parts; a controller sets it for every process of a run. Empty: there is none.
 PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
 PARTS = "parts"
 #: The file of a folder with parts that are values alone.
@@ -30,7 +30,7 @@ SIZES = "sizes.yaml"
 _SIZE_NAME, _SIZE_VALUE = re.compile(r"(?P<name>\w+): *"), re.compile(r" +(?P<key>\w+): +(?P<value>\S.*?) *")
 _WORDS = {"true": True, "false": False}
 #: The folders that may be in ``parts/``, each named like the package of its room.
-ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metrics", "models")
+ROOMS = ("checks", "data_loaders", "formats", "frameworks", "image_datasets", "metrics", "models")
 
 
 @dataclass(frozen=True)

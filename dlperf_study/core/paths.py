@@ -38,8 +38,8 @@ def is_building_report() -> bool:
     return bool(os.environ.get(REPORT_VARIABLE))
 
 
-def image_sets_folder() -> Path:
-    """Return the folder of this project's image sets."""
+def image_datasets_folder() -> Path:
+    """Return the folder of this project's image datasets."""
     return workspace() / "data"
 
 
@@ -97,7 +97,7 @@ class RunPaths:
         return self.folder / f"rank-{rank:05d}.jsonl"
 
     def telemetry(self, node: int) -> Path:
-        """What the guard of one node sampled during the run."""
+        """What the node agent of one node sampled during the run."""
         return self.folder / f"telemetry-{node:05d}.jsonl"
 
 
@@ -118,7 +118,7 @@ class JobPaths:
         return self.folder / f"result-{index}.json"
 
     def recorded(self, index: int) -> Path:
-        """Exists once the driver has recorded how this run ended."""
+        """Exists once the controller has recorded how this run ended."""
         return self.folder / f"recorded-{index}"
 
 
@@ -175,7 +175,7 @@ class StudyPaths:
 
     plan_file = _Below("plan.json")  # what was to be measured, and what could not be
     configurations = _Below("configurations")  # a folder for each that was ever measured, also if no longer planned
-    lock = _Below("driver.lock")  # held by whoever drives this study where a queue starts its runs
+    lock = _Below("controller.lock")  # held by whoever drives this study where a queue starts its runs
     progress_page = _Below("progress.html")  # what is known so far, while the study is measured and watched
     ingestion_lock = _Below("ingestion.lock")  # held by whoever ingests logs into this study
     dataset = _Below("dataset")  # the tables, as Parquet and CSV
@@ -243,9 +243,9 @@ class StudyPaths:
         every = map(StudyPaths, _numbered(self.folder / EARLIER))
         return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
 
-    def configuration(self, identity: str) -> ConfigurationPaths:
+    def configuration(self, configuration_id: str) -> ConfigurationPaths:
         """Return the paths of one configuration."""
-        return ConfigurationPaths(self.configurations / identity)
+        return ConfigurationPaths(self.configurations / configuration_id)
 
     def begun_runs(self) -> dict[str, list[RunPaths]]:
         """Return the begun runs by identity, in order of repetition."""

@@ -44,7 +44,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 def die_with_parent() -> None:
     """Ask the kernel to kill this process with its parent.
 
-    Only Linux provides this; elsewhere the guard of a launcher ends the remaining processes.
+    Only Linux provides this; elsewhere the node agent of a launcher ends the remaining processes.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

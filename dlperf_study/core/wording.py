@@ -12,7 +12,7 @@ _NAMES_ELSEWHERE = {
     **dict.fromkeys(("gpus", "n_gpus", "num_gpus", "devices", "workers", "processes"), "devices_per_node"),
     **dict.fromkeys(("steps", "iterations", "max_steps"), "measured_steps"),
     **dict.fromkeys(("warmup", "warmup_iterations"), "warmup_steps"),
-    **dict.fromkeys(("runs", "repetitions", "trials"), "repeats"),
+    **dict.fromkeys(("runs", "repetitions", "trials"), "repetitions"),
     **dict.fromkeys(("dtype", "amp"), "precision"),
     **dict.fromkeys(("num_nodes", "n_nodes", "nnodes", "hosts"), "nodes"),
     **{"fp16": "amp_fp16", "bf16": "amp_bf16", "float32": "fp32", "float16": "amp_fp16", "bfloat16": "amp_bf16"},

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.arrays import Integers
-from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.errors import Diagnostic, RecordError, Severity
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_report
 from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
@@ -21,8 +21,8 @@ from dlperf_study.dataset.configuration_table import configurations_table, count
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
 from dlperf_study.dataset.run_table import read_measured_runs, run_row, step_rows, window_steadiness
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
-from dlperf_study.dataset.target_precision import Precision, corrected_looks, precision_diagnostics, widest
-from dlperf_study.metrics import comparison, computation, outcome, scaling, statistics, steady_state
+from dlperf_study.dataset.target_ci import Precision, corrected_looks, precision_diagnostics, widest
+from dlperf_study.metrics import comparison, computation, run_status, scaling, statistics, steady_state
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
@@ -48,7 +48,7 @@ class Dataset:
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
-        """Read the tables of a study; raises EvidenceError if one is missing."""
+        """Read the tables of a study; raises RecordError if one is missing."""
         tables.require(TableName.STEPS, paths.dataset)
         plan = Plan.read(paths.plan_file)
         # What other programs logged says nothing of parameters that were added later.
@@ -66,9 +66,9 @@ class Dataset:
         """The table of steps, read on demand; it may have millions."""
         return tables.read(TableName.STEPS, self.folder)
 
-    def select_steps(self, identities: Collection[str]) -> pd.DataFrame:
+    def select_steps(self, configuration_ids: Collection[str]) -> pd.DataFrame:
         """Return the steps of some configurations."""
-        return tables.read(TableName.STEPS, self.folder, identities=identities)
+        return tables.read(TableName.STEPS, self.folder, configuration_ids=configuration_ids)
 
     @cached_property
     def throughputs(self) -> comparison.Throughputs:
@@ -83,17 +83,17 @@ class Dataset:
     @cached_property
     def completed_runs(self) -> pd.DataFrame:
         """The completed runs."""
-        return outcome.select_completed(self.runs)
+        return run_status.select_completed(self.runs)
 
     @cached_property
     def counted_runs(self) -> pd.DataFrame:
         """The counted runs of the whole study."""
-        return outcome.select_counted((self.whole or self).runs)
+        return run_status.select_counted((self.whole or self).runs)
 
     @cached_property
     def disturbed_runs(self) -> int:
         """How many completed runs had background load."""
-        return int(outcome.had_background_load(self.completed_runs).sum())
+        return int(run_status.had_background_load(self.completed_runs).sum())
 
     @property
     def has_interval(self) -> bool:
@@ -101,19 +101,19 @@ class Dataset:
         return bool((self.measured["runs_completed"] >= statistics.MINIMUM_RUNS).any())
 
     @cached_property
-    def reached_precisions(self) -> tuple[Precision, ...]:
+    def reached_ci_widths(self) -> tuple[Precision, ...]:
         """Each configuration's widest interval; empty without a target precision."""
-        if self.plan.precision is None:
+        if self.plan.target_ci is None:
             return ()
-        selected = set(self.configurations["identity"])
-        entries = [entry for entry in self.plan.runnable if entry.configuration.identity in selected]
+        selected = set(self.configurations["configuration_id"])
+        entries = [entry for entry in self.plan.runnable if entry.configuration.configuration_id in selected]
         return tuple(filter(None, (widest(entry, self.throughputs) for entry in entries)))
 
     @cached_property
-    def missed_precisions(self) -> tuple[Precision, ...]:
+    def missed_ci_widths(self) -> tuple[Precision, ...]:
         """Those that are wider than the target."""
-        target = self.plan.precision or 0.0
-        return tuple(precision for precision in self.reached_precisions if precision.is_wider_than(target))
+        target = self.plan.target_ci or 0.0
+        return tuple(precision for precision in self.reached_ci_widths if precision.is_wider_than(target))
 
     @property
     def looks(self) -> int:
@@ -131,7 +131,7 @@ class Dataset:
         subjects: dict[tuple[str, str], list[str]] = {}
         for diagnostic in self.serious_diagnostics:
             for column in diagnostic.columns:
-                subjects.setdefault((diagnostic.identity, column), []).append(diagnostic.subject)
+                subjects.setdefault((diagnostic.configuration_id, column), []).append(diagnostic.subject)
         return subjects
 
     @cached_property
@@ -141,9 +141,11 @@ class Dataset:
 
     def only(self, rows: pd.DataFrame) -> "Dataset":
         """Return the dataset of these configurations."""
-        identities = rows["identity"]
-        runs = self.runs[self.runs["identity"].isin(identities)]
-        is_kept = self.diagnostics["identity"].isin(identities) | self.diagnostics["identity"].isna()
+        configuration_ids = rows["configuration_id"]
+        runs = self.runs[self.runs["configuration_id"].isin(configuration_ids)]
+        is_kept = (
+            self.diagnostics["configuration_id"].isin(configuration_ids) | self.diagnostics["configuration_id"].isna()
+        )
         diagnostics = self.diagnostics[is_kept]
         return replace(self, configurations=rows, runs=runs, diagnostics=diagnostics, whole=self.whole or self)
 
@@ -151,12 +153,12 @@ class Dataset:
     def configuration_rows(self) -> Mapping[str, Any]:
         """The configurations of the whole study as tuples, by identity."""
         rows = (self.whole or self).configurations
-        return dict(zip(rows["identity"], rows.itertuples(), strict=True))
+        return dict(zip(rows["configuration_id"], rows.itertuples(), strict=True))
 
-    def select_runs(self, identity: str) -> pd.DataFrame:
+    def select_runs(self, configuration_id: str) -> pd.DataFrame:
         """Return the runs of a configuration."""
         whole = self.whole or self
-        positions = whole._run_positions.get(identity, np.empty(0, np.int64))
+        positions = whole._run_positions.get(configuration_id, np.empty(0, np.int64))
         if len(positions) and positions[-1] - positions[0] == len(positions) - 1:
             # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
             return whole.runs.iloc[positions[0] : positions[-1] + 1]
@@ -165,12 +167,12 @@ class Dataset:
     @cached_property
     def run_counts(self) -> Mapping[Any, int]:
         """The number of runs of each configuration with runs."""
-        counts: Mapping[Any, int] = (self.whole or self).runs["identity"].value_counts().to_dict()
+        counts: Mapping[Any, int] = (self.whole or self).runs["configuration_id"].value_counts().to_dict()
         return counts
 
-    def select_diagnostics(self, identity: str) -> pd.DataFrame:
+    def select_diagnostics(self, configuration_id: str) -> pd.DataFrame:
         """Return the diagnostics about a configuration and its runs."""
-        return self.diagnostics.iloc[self._diagnostic_positions.get(identity, [])]
+        return self.diagnostics.iloc[self._diagnostic_positions.get(configuration_id, [])]
 
     @cached_property
     def derived(self) -> dict[tuple[Any, ...], Any]:
@@ -180,12 +182,12 @@ class Dataset:
     # Comparing every row with an identity takes a table of many configurations a time that grows with their square.
     @cached_property
     def _run_positions(self) -> Mapping[Any, Integers]:
-        positions: Mapping[Any, Integers] = self.runs.groupby("identity").indices
+        positions: Mapping[Any, Integers] = self.runs.groupby("configuration_id").indices
         return positions
 
     @cached_property
     def _diagnostic_positions(self) -> Mapping[Any, Integers]:
-        positions: Mapping[Any, Integers] = self.diagnostics.groupby("identity").indices
+        positions: Mapping[Any, Integers] = self.diagnostics.groupby("configuration_id").indices
         return positions
 
 
@@ -223,13 +225,13 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     is not counted.
 
     Raises:
-        EvidenceError: the study has no readable plan, or was not measured but ingested.
+        RecordError: the study has no readable plan, or was not measured but ingested.
 
     """
     plan = Plan.read(paths.plan_file)
     if plan.ingested_from:
         command = command_line(f"ingest {shlex.quote(plan.ingested_from)} --name {plan.study}")
-        raise EvidenceError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
+        raise RecordError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
@@ -240,11 +242,15 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
             uncounted_runs.read_nccl_reports(plan, paths),
         )
         separate = {}
-        for identity in plan.by_identity:
-            separate[identity] = batches.columns.get(identity, {}) | reports.columns.get(identity, {})
-        for name in sorted({folder.name for folder in paths.configurations.glob("*")} - plan.by_identity.keys()):
-            if name not in batches.identities:
-                diagnostics.append(Diagnostic("plan", "measured, but not in the plan: not counted", identity=name))
+        for configuration_id in plan.by_id:
+            separate[configuration_id] = batches.columns.get(configuration_id, {}) | reports.columns.get(
+                configuration_id, {}
+            )
+        for name in sorted({folder.name for folder in paths.configurations.glob("*")} - plan.by_id.keys()):
+            if name not in batches.configuration_ids:
+                diagnostics.append(
+                    Diagnostic("plan", "measured, but not in the plan: not counted", configuration_id=name)
+                )
         diagnostics += [*batches.diagnostics, *reports.diagnostics, *round_diagnostics]
         dataset = dataset_from_runs(plan, paths.dataset, runs, separate, diagnostics)
     dataset.write()
@@ -257,7 +263,7 @@ def _read_runs(
     plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Read all runs and write their steps; unreadable ones become diagnostics."""
-    configurations = list(map(paths.configuration, plan.by_identity))
+    configurations = list(map(paths.configuration, plan.by_id))
     runs = tables.GrowingFrame(TableName.RUNS)
     diagnostics = []
     for configuration in configurations:
@@ -265,7 +271,7 @@ def _read_runs(
             message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
             diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.folder.name))
     progress = Progress("reading the runs", "configuration", len(configurations), say)
-    for run in read_measured_runs(configurations, steady_state.steadiness_tolerance(plan.precision), progress):
+    for run in read_measured_runs(configurations, steady_state.steadiness_tolerance(plan.target_ci), progress):
         diagnostics += run.diagnostics
         if run.row is not None:
             runs.add(run.row)
@@ -285,20 +291,20 @@ def dataset_from_runs(
 
     ``separate``: see ``configurations_table``. ``diagnostics``: what reading the runs revealed.
     """
-    uneven = {diagnostic.identity for diagnostic in diagnostics if diagnostic.subject == computation.UNEVEN}
+    uneven = {diagnostic.configuration_id for diagnostic in diagnostics if diagnostic.subject == computation.UNEVEN}
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
     throughputs, rate = counted_throughputs(runs, plan), rate_column(configurations, plan)
     doubtful = list(scaling.doubtful_speedups(configurations, plan.scaling))
-    identities = {diagnostic.identity for diagnostic in doubtful}
+    configuration_ids = {diagnostic.configuration_id for diagnostic in doubtful}
     every = [
         *diagnostics,
         *study_diagnostics.study_diagnostics(plan, runs),
         *study_diagnostics.outliers(runs, diagnostics),
         *ratio_diagnostics,
         *comparison.network_diagnostics(configurations),
-        *study_diagnostics.longer_than_the_exchange(configurations),
+        *study_diagnostics.longer_than_the_communication(configurations),
         *doubtful,
-        *scaling.curve_diagnostics(configurations, throughputs, plan.scaling, rate, identities),
+        *scaling.curve_diagnostics(configurations, throughputs, plan.scaling, rate, configuration_ids),
         *precision_diagnostics(plan, runs, throughputs),
     ]
     table = _diagnostics_table(every)
@@ -310,7 +316,7 @@ def _diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     rows = []
     for diagnostic in diagnostics:
         row = vars(diagnostic).copy()
-        for name in ("message", "identity"):
+        for name in ("message", "configuration_id"):
             # The name of a file may be no text, and no table can hold it.
             row[name] = row[name] and row[name].encode(errors="backslashreplace").decode()
         rows.append(row)
@@ -318,10 +324,10 @@ def _diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
 
 
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return one configuration's runs and steps; raises EvidenceError without any."""
+    """Return one configuration's runs and steps; raises RecordError without any."""
     duplicates = DuplicateRuns()
     plan_file = paths.study.plan_file
-    tolerance = steady_state.steadiness_tolerance(Plan.read(plan_file).precision if plan_file.exists() else None)
+    tolerance = steady_state.steadiness_tolerance(Plan.read(plan_file).target_ci if plan_file.exists() else None)
     rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
@@ -329,5 +335,5 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
         if run.ranks:
             steps.append(step_rows(run))
     if not rows:
-        raise EvidenceError(f"{paths.folder}: no run yet")
+        raise RecordError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()

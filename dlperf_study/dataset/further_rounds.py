@@ -4,17 +4,17 @@ from contextlib import suppress
 
 import pandas as pd
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.configuration_table import rate_column
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds
 from dlperf_study.dataset.tables import frame_of_rows
-from dlperf_study.dataset.target_precision import needs_further_round, rounds_of_all
-from dlperf_study.metrics import comparison, outcome, statistics
+from dlperf_study.dataset.target_ci import needs_further_round, rounds_of_all
+from dlperf_study.metrics import comparison, run_status, statistics
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.records.run import DuplicateRuns, read_run
-from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.job import INTERLEAVED
 from dlperf_study.study.plan import Plan
 
 DISTURBED, TARGET = "background load disturbed runs", "the target precision is not reached"
@@ -23,15 +23,16 @@ DISTURBED, TARGET = "background load disturbed runs", "the target precision is n
 def reason_for_further_round(plan: Plan) -> str:
     """Return why another round is needed; empty if none is.
 
-    Every throughput and ratio needs ``repeats`` rounds without background load, and then those of the target precision.
+    Every throughput and ratio needs ``repetitions`` rounds without background load, and then those of the target
+    precision.
     """
-    if plan.order != ROUNDS or plan.rounds.planned < statistics.MINIMUM_RUNS:
+    if plan.order != INTERLEAVED or plan.rounds.planned < statistics.MINIMUM_RUNS:
         return ""
     runs = _completed_runs(plan)
     rate = rate_column(runs, plan)
-    everything = comparison.collect_samples(runs[rate], runs["identity"], comparison.assign_rounds(runs, plan))
-    runs = runs[~outcome.had_background_load(runs)]
-    undisturbed = comparison.collect_samples(runs[rate], runs["identity"], comparison.assign_rounds(runs, plan))
+    everything = comparison.collect_samples(runs[rate], runs["configuration_id"], comparison.assign_rounds(runs, plan))
+    runs = runs[~run_status.had_background_load(runs)]
+    undisturbed = comparison.collect_samples(runs[rate], runs["configuration_id"], comparison.assign_rounds(runs, plan))
     rounds, without_load = rounds_of_all(plan, everything), rounds_of_all(plan, undisturbed)
     if undisturbed.keys() < everything.keys():
         without_load = 0
@@ -46,9 +47,9 @@ def _completed_runs(plan: Plan) -> pd.DataFrame:
     rows = []
     duplicates = DuplicateRuns()
     for entry in plan.runnable:
-        for paths in StudyPaths.of(plan.study).configuration(entry.configuration.identity).runs():
+        for paths in StudyPaths.of(plan.study).configuration(entry.configuration.configuration_id).runs():
             # ``collect`` says in the report which runs are unreadable.
-            with suppress(EvidenceError):
+            with suppress(RecordError):
                 rows.append(run_row(duplicates.checked(read_run(paths))))
     runs, _ = leave_out_of_rounds(frame_of_rows(TableName.RUNS, rows))
-    return outcome.select_completed(runs)
+    return run_status.select_completed(runs)

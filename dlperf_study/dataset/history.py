@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.progress import Say, say_nothing
 from dlperf_study.core.wording import closest
 from dlperf_study.dataset.configuration_table import counted_throughputs
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.metrics.comparison import Throughputs
-from dlperf_study.metrics.outcome import select_completed
+from dlperf_study.metrics.run_status import select_completed
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry
@@ -51,11 +51,11 @@ class Measurement:
 
 
 def find_measurement(name: str) -> Measurement:
-    """Return a measurement by name: ``study``, ``study@1``; or raise EvidenceError."""
+    """Return a measurement by name: ``study``, ``study@1``; or raise RecordError."""
     paths = paths_of_measurement(name)
     if not paths.plan_file.exists():
         names = list(measurement_names())
-        raise EvidenceError(
+        raise RecordError(
             f"{name}: no measurement has this name, and no folder with a plan; "
             f"{closest(name, names)}there are: {', '.join(names) or 'none'}"
         )
@@ -132,7 +132,7 @@ def paths_of_measurement(name: str) -> StudyPaths:
 _IDENTIFYING = tuple(
     name for name, entry in PARAMETERS.items() if entry.in_identity and name not in ("study", "settings")
 )
-_IDENTITIES = ("identity", "baseline_identity", "reference_identity")
+_IDENTITIES = ("configuration_id", "baseline_id", "reference_id")
 
 #: What tells a configuration apart, by name; None where it is not stated.
 IdentifyingValues = Mapping[str, Scalar | None]
@@ -142,10 +142,12 @@ def share_identities(before: Measurement, after: Measurement) -> Measurement:
     """Return ``after`` with ``before``'s identities if only study names differ."""
     if before.dataset.plan.study == after.dataset.plan.study:
         return after
-    identities = {tuple(values.items()): identity for identity, values in identifying_values(before).items()}
+    configuration_ids = {
+        tuple(values.items()): configuration_id for configuration_id, values in identifying_values(before).items()
+    }
     renamed = {}
-    for identity, values in identifying_values(after).items():
-        renamed[identity] = identities.get(tuple(values.items()), identity)
+    for configuration_id, values in identifying_values(after).items():
+        renamed[configuration_id] = configuration_ids.get(tuple(values.items()), configuration_id)
     return _renamed(after, renamed, before.dataset.plan.study)
 
 
@@ -156,15 +158,18 @@ def differences_of_most_similar(before: Measurement, after: Measurement) -> dict
 
 
 def _of_completed_runs(measurement: Measurement) -> list[IdentifyingValues]:
-    by_identity = identifying_values(measurement)
-    return [by_identity[identity] for identity in measurement.throughputs]
+    by_id = identifying_values(measurement)
+    return [by_id[configuration_id] for configuration_id in measurement.throughputs]
 
 
 def identifying_values(measurement: Measurement) -> dict[str, IdentifyingValues]:
     """Return what tells each configuration of a measurement apart, by identity."""
     rows = measurement.dataset.configuration_rows
-    by_identity = measurement.dataset.plan.by_identity
-    return {identity: _identifying_values(entry, rows.get(identity)) for identity, entry in by_identity.items()}
+    by_id = measurement.dataset.plan.by_id
+    return {
+        configuration_id: _identifying_values(entry, rows.get(configuration_id))
+        for configuration_id, entry in by_id.items()
+    }
 
 
 def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
@@ -187,16 +192,16 @@ def _differences(before: IdentifyingValues, after: IdentifyingValues) -> dict[st
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
-def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str) -> Measurement:
+def _renamed(measurement: Measurement, configuration_ids: Mapping[str, str], study: str) -> Measurement:
     """Return a measurement with other identities; renamed configurations are of ``study``."""
     dataset, entries = measurement.dataset, []
     for entry in dataset.plan.entries:
-        identity = entry.configuration.identity
-        is_same = identities[identity] == identity
+        configuration_id = entry.configuration.configuration_id
+        is_same = configuration_ids[configuration_id] == configuration_id
         changes = {
             "configuration": entry.configuration if is_same else replace(entry.configuration, study=study),
-            "baseline_identity": identities[entry.baseline_identity],
-            "reference_identity": identities.get(entry.reference_identity or ""),
+            "baseline_id": configuration_ids[entry.baseline_id],
+            "reference_id": configuration_ids.get(entry.reference_id or ""),
         }
         entries.append(entry.model_copy(update=changes))
     frames = {}
@@ -204,5 +209,5 @@ def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str
         frame = getattr(dataset, table)
         columns = [column for column in _IDENTITIES if column in frame]
         # Rows about a whole study have no identity.
-        frames[table] = frame.assign(**{column: frame[column].map(identities.get) for column in columns})
+        frames[table] = frame.assign(**{column: frame[column].map(configuration_ids.get) for column in columns})
     return replace(measurement, dataset=replace(dataset, plan=dataset.plan.changed(entries=tuple(entries)), **frames))

@@ -6,18 +6,26 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dlperf_study.core.errors import BaselineError, EvidenceError
+from dlperf_study.core.errors import BaselineError, RecordError
 from dlperf_study.dataset.history import Measurement, earlier_dates, share_identities
-from dlperf_study.metrics import columns, comparison, drift, outcome, statistics
+from dlperf_study.metrics import columns, comparison, drift, run_status, statistics
 
 #: A speedup is higher or lower, also if its configuration is as fast as before: its baseline may have changed.
 HIGHER, LOWER = "higher", "lower"
 WORDS_OF_SPEEDUPS = {comparison.FASTER: HIGHER, comparison.SLOWER: LOWER}
 #: Regressions first, and last what nothing can be said of.
-ORDER = (comparison.SLOWER, LOWER, comparison.FASTER, HIGHER, comparison.NOT_DISTINGUISHABLE, comparison.EQUAL, None)
+ORDER = (
+    comparison.SLOWER,
+    LOWER,
+    comparison.FASTER,
+    HIGHER,
+    comparison.NO_SIGNIFICANT_DIFFERENCE,
+    comparison.EQUAL,
+    None,
+)
 CONDITIONS = (
-    *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
-    *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+    *("cluster", "launcher", "host", "device", "device_name", "interconnect", "cpu_model", "cores", "memory_bytes"),
+    *("gpu_driver", "cuda_version", "cudnn_version", "communication_library"),
     *("library", "library_version", "python_version", "library_settings", "measuring_code", "git_commit"),
 )
 
@@ -29,9 +37,9 @@ class Change:
     No verdict has a word before enough earlier dates tell how dates differ.
     """
 
-    identity: str
+    configuration_id: str
     dates: drift.DateChange
-    verdict: comparison.Verdict
+    significance: comparison.Significance
 
 
 @dataclass(frozen=True)
@@ -67,12 +75,20 @@ class MeasurementComparison:
     @property
     def only_before(self) -> list[str]:
         """The identities of which only the earlier one has completed runs."""
-        return [identity for identity in self.before.throughputs if identity not in self.after.throughputs]
+        return [
+            configuration_id
+            for configuration_id in self.before.throughputs
+            if configuration_id not in self.after.throughputs
+        ]
 
     @property
     def only_after(self) -> list[str]:
         """The identities of which only the later one has completed runs."""
-        return [identity for identity in self.after.throughputs if identity not in self.before.throughputs]
+        return [
+            configuration_id
+            for configuration_id in self.after.throughputs
+            if configuration_id not in self.before.throughputs
+        ]
 
 
 def compare_measurements(
@@ -81,15 +97,15 @@ def compare_measurements(
     """Return what changed from one measurement to another.
 
     ``earlier``: the measurements that tell how dates differ; those of ``earlier_dates`` if left out.
-    Raises EvidenceError when both are the same measurement, or their rates have different units.
+    Raises RecordError when both are the same measurement, or their rates have different units.
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
-        raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
+        raise RecordError(f"{before.name} and {after.name} are the same measurement; name two")
     earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
     after = share_identities(before, after)
     units = [columns.COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
     if units[0] != units[1]:
-        raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
+        raise RecordError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
     throughputs = _changes(_log_rates, before, after, earlier)
     speedups = _changes(_log_speedups, before, after, earlier, _without_common_baseline)
     widest = max(comparison.widest_equality(before.dataset.plan), comparison.widest_equality(after.dataset.plan))
@@ -115,13 +131,13 @@ def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
 def _without_common_baseline(before: Measurement, after: Measurement) -> set[str]:
     """Return the identities whose speedups have no common baseline."""
     networks = _other_networks(before, after)
-    later_entries = after.dataset.plan.by_identity
+    later_entries = after.dataset.plan.by_id
     not_common = set(networks)
-    for identity, entry in before.dataset.plan.by_identity.items():
-        later = later_entries.get(identity)
-        has_same_baseline = later is not None and later.baseline_identity == entry.baseline_identity
-        if entry.baseline_identity in networks or not has_same_baseline:
-            not_common.add(identity)
+    for configuration_id, entry in before.dataset.plan.by_id.items():
+        later = later_entries.get(configuration_id)
+        has_same_baseline = later is not None and later.baseline_id == entry.baseline_id
+        if entry.baseline_id in networks or not has_same_baseline:
+            not_common.add(configuration_id)
     return not_common
 
 
@@ -137,7 +153,13 @@ def _changes(
     for date in (before, *earlier):
         is_in_unit = date.dataset.rate == after.dataset.rate
         left_out = not_compared(date, after) if is_in_unit else tuple(date.throughputs)
-        comparable.append({identity: value for identity, value in values(date).items() if identity not in left_out})
+        comparable.append(
+            {
+                configuration_id: value
+                for configuration_id, value in values(date).items()
+                if configuration_id not in left_out
+            }
+        )
     return drift.date_changes(comparable[0], values(after), comparable[1:])
 
 
@@ -147,37 +169,41 @@ def _ordered(
     """Yield the changes of each kind by verdict and size."""
     departures = {}
     for kind, changes in (("throughput", throughputs), ("speedup", speedups)):
-        for identity, change in changes.items():
-            departures[f"{kind} {identity}"] = change.departure or statistics.Estimate(0.0)
-    verdicts = comparison.verdicts(departures, widest)
+        for configuration_id, change in changes.items():
+            departures[f"{kind} {configuration_id}"] = change.departure or statistics.Estimate(0.0)
+    significances = comparison.significances(departures, widest)
     for kind, changes, renamed in (("throughput", throughputs, {}), ("speedup", speedups, WORDS_OF_SPEEDUPS)):
         rows = []
-        for identity, change in changes.items():
-            verdict = verdicts[f"{kind} {identity}"]
-            verdict = replace(verdict, word=renamed.get(verdict.word or "", verdict.word))
-            rows.append(Change(identity, change, verdict))
-        yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
+        for configuration_id, change in changes.items():
+            significance = significances[f"{kind} {configuration_id}"]
+            significance = replace(significance, word=renamed.get(significance.word or "", significance.word))
+            rows.append(Change(configuration_id, change, significance))
+        yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.significance.word), row.dates.log_ratio.mean)))
 
 
 def _log_rates(measurement: Measurement) -> dict[str, statistics.Estimate]:
     """Return each configuration's mean log throughput, by identity."""
-    return {identity: sample.logarithms.estimate for identity, sample in measurement.throughputs.items()}
+    return {
+        configuration_id: sample.logarithms.estimate for configuration_id, sample in measurement.throughputs.items()
+    }
 
 
 def _log_speedups(measurement: Measurement) -> dict[str, statistics.Estimate]:
     """Return the log speedups by identity, without baselines."""
     speedups = {}
     for entry in measurement.dataset.plan.entries:
-        identity = entry.configuration.identity
-        if identity in measurement.throughputs and not entry.is_baseline:
+        configuration_id = entry.configuration.configuration_id
+        if configuration_id in measurement.throughputs and not entry.is_baseline:
             # The report of that measurement says if there is no baseline. That of a selection may not be selected.
             with suppress(BaselineError):
-                speedups[identity] = comparison.throughput_ratio(entry, "baseline", measurement.dataset.throughputs)
+                speedups[configuration_id] = comparison.throughput_ratio(
+                    entry, "baseline", measurement.dataset.throughputs
+                )
     return speedups
 
 
 def _parameters(measurement: Measurement) -> pd.Series:
-    return measurement.dataset.configurations.set_index("identity")["parameters"].dropna()
+    return measurement.dataset.configurations.set_index("configuration_id")["parameters"].dropna()
 
 
 def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
@@ -192,6 +218,6 @@ def _condition_changes(before: Measurement, after: Measurement) -> tuple[Conditi
 
 def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
     """Return a column's values over the runs of common configurations."""
-    completed = outcome.select_completed(measurement.dataset.runs)
-    in_both = completed["identity"].isin(list(other.throughputs))
+    completed = run_status.select_completed(measurement.dataset.runs)
+    in_both = completed["configuration_id"].isin(list(other.throughputs))
     return tuple(map(str, completed.loc[in_both, column].dropna().unique()))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.errors import Diagnostic, RecordError, Severity
 from dlperf_study.core.paths import ConfigurationPaths, RunPaths
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.progress import Progress
@@ -52,7 +52,10 @@ def run_diagnostics(run: Run, steadiness: steady_state.WindowSteadiness | None =
     for metric in diagnosing_completed_run() if run.completed else ():
         assert metric.diagnose is not None
         diagnostics.extend(metric.diagnose(steadiness if metric.source is Source.STEADINESS else run))
-    return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in diagnostics]
+    return [
+        replace(diagnostic, configuration_id=run.configuration_id, repetition=run.repetition)
+        for diagnostic in diagnostics
+    ]
 
 
 def step_rows(run: Run) -> pa.Table:
@@ -69,7 +72,7 @@ def step_rows(run: Run) -> pa.Table:
             seconds.append(window.step_seconds)
             losses.append(window.losses if window.losses.size else np.full(count, np.nan))
     return tables.step_rows(
-        run.identity,
+        run.configuration_id,
         run.repetition,
         rank=np.concatenate(ranks),
         window=(np.concatenate(windows), list(names)),
@@ -96,7 +99,7 @@ class MeasuredRun:
 def read_measured_runs(
     configurations: Sequence[ConfigurationPaths], tolerance: float, progress: Progress
 ) -> Iterator[MeasuredRun]:
-    """Yield all runs in order; raises EvidenceError if a reader ends."""
+    """Yield all runs in order; raises RecordError if a reader ends."""
     duplicates = DuplicateRuns()
     for runs in _runs_of_each(configurations, tolerance):
         for run in runs:
@@ -119,7 +122,7 @@ def _runs_of_each(configurations: Sequence[ConfigurationPaths], tolerance: float
     try:
         yield from mapped_in_processes(read, configurations, processes)
     except BrokenProcessPool as error:
-        raise EvidenceError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
+        raise RecordError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
 
 
 def _read_configuration(configuration: ConfigurationPaths, tolerance: float) -> list[MeasuredRun]:
@@ -128,12 +131,12 @@ def _read_configuration(configuration: ConfigurationPaths, tolerance: float) -> 
     for paths in configuration.runs():
         try:
             runs.append(_read_rows(read_run(paths), paths, tolerance))
-        except EvidenceError as error:
+        except RecordError as error:
             reason = "interrupted, it has no run.json"
             if paths.run_file.exists():
                 reason = str(error)
-            identity, message = configuration.folder.name, f"not counted: {reason}"
-            diagnostic = Diagnostic("evidence", message, Severity.ERROR, identity, paths.repetition)
+            configuration_id, message = configuration.folder.name, f"not counted: {reason}"
+            diagnostic = Diagnostic("evidence", message, Severity.ERROR, configuration_id, paths.repetition)
             runs.append(MeasuredRun(paths, [diagnostic]))
     return runs
 

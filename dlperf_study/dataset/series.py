@@ -38,7 +38,7 @@ def by_series(dataset: Dataset) -> Sequence[Sequence[str]]:
     """Return the identities of each series, fewest devices first."""
     rows, positions = dataset.configurations, series_numbers(dataset)
     order = np.lexsort((rows["world_size"], positions))
-    ordered = rows["identity"].to_numpy()[order]
+    ordered = rows["configuration_id"].to_numpy()[order]
     ends = np.cumsum(np.bincount(positions))
     if len(rows):
         return [list(part) for part in np.split(ordered, ends[:-1])]

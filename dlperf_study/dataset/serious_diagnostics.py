@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.metrics.outcome import select_completed
+from dlperf_study.metrics.run_status import select_completed
 from dlperf_study.records import rank_agreement, run_agreement
 
 _RATIOS = ("speedup", "efficiency", "relative_throughput")
 #: The ratios that the denominator of a row makes doubtful, and its name, by the column of its identity.
 _DENOMINATORS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "baseline_identity": ("baseline", ("speedup", "efficiency")),
-    "reference_identity": ("reference", ("relative_throughput",)),
+    "baseline_id": ("baseline", ("speedup", "efficiency")),
+    "reference_id": ("reference", ("relative_throughput",)),
 }
 #: The columns that an error makes doubtful, by its subject; the most serious subject first.
 DOUBTFUL_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -28,7 +28,7 @@ TRAINED_APART = run_agreement.TRAINED_APART
 class SeriousDiagnostic:
     """An error about a configuration; ``columns``: those of its doubtful numbers."""
 
-    identity: str
+    configuration_id: str
     subject: str
     message: str
     columns: tuple[str, ...]
@@ -39,24 +39,24 @@ def serious_diagnostics(
 ) -> list[SeriousDiagnostic]:
     """Return the serious diagnostics of existing numbers, the most serious first."""
     is_serious = (diagnostics["severity"] == Severity.ERROR) & diagnostics["subject"].isin(list(DOUBTFUL_COLUMNS))
-    completed = set(select_completed(runs)[["identity", "repetition"]].itertuples(index=False, name=None))
-    rows = configurations.set_index("identity")
+    completed = set(select_completed(runs)[["configuration_id", "repetition"]].itertuples(index=False, name=None))
+    rows = configurations.set_index("configuration_id")
     serious: dict[tuple[str, str], SeriousDiagnostic] = {}
     for error in diagnostics[is_serious].itertuples():
-        counts = pd.isna(error.repetition) or (error.identity, error.repetition) in completed
-        if not counts or error.identity not in rows.index:
+        counts = pd.isna(error.repetition) or (error.configuration_id, error.repetition) in completed
+        if not counts or error.configuration_id not in rows.index:
             continue
-        subject, identity = str(error.subject), str(error.identity)
-        columns = tuple(rows.loc[identity, list(DOUBTFUL_COLUMNS[subject])].dropna().index)
+        subject, configuration_id = str(error.subject), str(error.configuration_id)
+        columns = tuple(rows.loc[configuration_id, list(DOUBTFUL_COLUMNS[subject])].dropna().index)
         if columns:
-            first = SeriousDiagnostic(identity, subject, str(error.message), columns)
-            serious.setdefault((subject, identity), first)
+            first = SeriousDiagnostic(configuration_id, subject, str(error.message), columns)
+            serious.setdefault((subject, configuration_id), first)
     every = list(serious.values())
     for diagnostic in serious.values():
         if diagnostic.subject == rank_agreement.PROGRAM:
             # All ratios of a configuration with an error of its own are doubtful already.
             of_others = _doubtful_ratios(configurations, diagnostic)
-            every += [ratio for ratio in of_others if (rank_agreement.PROGRAM, ratio.identity) not in serious]
+            every += [ratio for ratio in of_others if (rank_agreement.PROGRAM, ratio.configuration_id) not in serious]
     subjects = list(DOUBTFUL_COLUMNS)
     return sorted(every, key=lambda diagnostic: subjects.index(diagnostic.subject))
 
@@ -64,12 +64,12 @@ def serious_diagnostics(
 def _doubtful_ratios(configurations: pd.DataFrame, denominator: SeriousDiagnostic) -> Iterator[SeriousDiagnostic]:
     """Yield the configurations whose ratios are relative to a doubtful throughput."""
     for column, (name, ratios) in _DENOMINATORS.items():
-        rows = configurations[configurations[column] == denominator.identity]
-        for _, row in rows[rows["identity"] != denominator.identity].iterrows():
+        rows = configurations[configurations[column] == denominator.configuration_id]
+        for _, row in rows[rows["configuration_id"] != denominator.configuration_id].iterrows():
             columns = tuple(row[list(ratios)].dropna().index)
             if columns:
                 message = f"in its {name} {denominator.message}"
-                yield SeriousDiagnostic(str(row["identity"]), rank_agreement.PROGRAM, message, columns)
+                yield SeriousDiagnostic(str(row["configuration_id"]), rank_agreement.PROGRAM, message, columns)
 
 
 def failed_apart(runs: pd.DataFrame) -> pd.DataFrame:
@@ -79,6 +79,6 @@ def failed_apart(runs: pd.DataFrame) -> pd.DataFrame:
 
 def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:
     """Return the configurations with their messages as problem."""
-    messages = pd.DataFrame(map(vars, serious), columns=["identity", "message"])
-    problems = configurations["identity"].map(messages.groupby("identity")["message"].agg("; ".join))
+    messages = pd.DataFrame(map(vars, serious), columns=["configuration_id", "message"])
+    problems = configurations["configuration_id"].map(messages.groupby("configuration_id")["message"].agg("; ".join))
     return configurations.assign(problem=problems.astype(configurations["problem"].dtype))

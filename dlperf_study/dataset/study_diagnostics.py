@@ -6,13 +6,13 @@ import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rate_text
-from dlperf_study.metrics import outcome
+from dlperf_study.metrics import run_status
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
-from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
+from dlperf_study.study.job import INTERLEAVED, SEQUENTIAL, RunStatus
 from dlperf_study.study.plan import Plan
 
-CAUSES = ("background_cores", "foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
+CAUSES = ("background_cores", "other_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
 #: A run that is slower than each undisturbed run by a smaller share is no outlier.
 MIN_SLOWDOWN = 0.05
 #: With fewer undisturbed runs nothing is known of how runs differ.
@@ -23,7 +23,7 @@ CLOCK_SPREAD = 0.03
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
-    completed = outcome.select_completed(runs)
+    completed = run_status.select_completed(runs)
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
@@ -43,45 +43,47 @@ def unused_gpus(plan: Plan) -> Iterator[Diagnostic]:
 
 def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
     """Fewer or more runs than planned completed, memory aside."""
-    counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
-    not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
+    counts = runs.loc[runs["status"] == RunStatus.COMPLETED, "configuration_id"].value_counts().to_dict()
+    not_fitting = set(runs.loc[runs["status"] == RunStatus.OUT_OF_MEMORY, "configuration_id"])
     # Rounds with background load are repeated.
     repeated = 0
-    if outcome.had_background_load(runs).any():
+    if run_status.had_background_load(runs).any():
         repeated = plan.rounds.planned
     for entry in plan.runnable:
-        identity, planned = entry.configuration.identity, entry.configuration.repeats
-        count = counts.get(identity, 0)
-        if count < planned and (count or identity not in not_fitting):
+        configuration_id, planned = entry.configuration.configuration_id, entry.configuration.repetitions
+        count = counts.get(configuration_id, 0)
+        if count < planned and (count or configuration_id not in not_fitting):
             severity = Severity.WARNING if count else Severity.ERROR
-            yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
+            yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, configuration_id)
         if count > max(planned, plan.rounds.most) + repeated:
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
-            yield Diagnostic("runs_completed", message, identity=identity)
+            yield Diagnostic("runs_completed", message, configuration_id=configuration_id)
 
 
 def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs were measured in another order than the study's."""
-    if plan.order != ROUNDS:
+    if plan.order != INTERLEAVED:
         return
-    in_no_round = completed.loc[completed["order"] != ROUNDS, ["identity", "order"]]
-    for (identity, order), runs in in_no_round.groupby(["identity", "order"]):
+    in_no_round = completed.loc[completed["order"] != INTERLEAVED, ["configuration_id", "order"]]
+    for (configuration_id, order), runs in in_no_round.groupby(["configuration_id", "order"]):
         verb = "were"
         if len(runs) == 1:
             verb = "was"
-        measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
+        measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == SEQUENTIAL else order}"
         message = f"{measured}, but the study is in rounds: drift of the machine does not cancel in their ratios"
-        yield Diagnostic("order", message, identity=str(identity))
+        yield Diagnostic("order", message, configuration_id=str(configuration_id))
 
 
 def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """The GPU clocks differed between repetitions of a configuration."""
-    for identity, clocks in completed.groupby("identity")["sm_clock"]:
+    for configuration_id, clocks in completed.groupby("configuration_id")["sm_clock"]:
         lowest, highest = clocks.min(), clocks.max()
         if highest > (1 + CLOCK_SPREAD) * lowest:
             message = f"the SM clock of its runs is between {lowest:.0f} and {highest:.0f} MHz"
             share = f"more than {100 * CLOCK_SPREAD:.0f} % apart"
-            yield Diagnostic("sm_clock", f"{message}, {share}: they were not measured alike", identity=str(identity))
+            yield Diagnostic(
+                "sm_clock", f"{message}, {share}: they were not measured alike", configuration_id=str(configuration_id)
+            )
 
 
 def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
@@ -98,7 +100,9 @@ def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
         values = recorded.groupby(groups, sort=False).unique()
         for name, different in values[values.map(len) > 1].items():
             message = f"the runs of {name} were measured with different {column}: {', '.join(map(str, different))}"
-            yield Diagnostic(column, message, identity=str(name) if metric.same_within == "identity" else None)
+            yield Diagnostic(
+                column, message, configuration_id=str(name) if metric.same_within == "configuration_id" else None
+            )
 
 
 def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
@@ -128,15 +132,15 @@ def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Itera
     causes: dict[tuple[str | None, int | None], list[str]] = {}
     for diagnostic in run_diagnostics:
         if diagnostic.subject in CAUSES and diagnostic.severity is Severity.WARNING:
-            causes.setdefault((diagnostic.identity, diagnostic.repetition), []).append(diagnostic.message)
-    completed = outcome.select_completed(runs)
-    for identity in dict.fromkeys(identity for identity, _ in causes):
-        of_configuration = completed[completed["identity"] == identity].set_index("repetition")
+            causes.setdefault((diagnostic.configuration_id, diagnostic.repetition), []).append(diagnostic.message)
+    completed = run_status.select_completed(runs)
+    for configuration_id in dict.fromkeys(configuration_id for configuration_id, _ in causes):
+        of_configuration = completed[completed["configuration_id"] == configuration_id].set_index("repetition")
         column = "token_throughput"
         if of_configuration["throughput"].notna().any():
             column = "throughput"
         rates = of_configuration[column].dropna()
-        repetitions = [repetition for name, repetition in causes if name == identity]
+        repetitions = [repetition for name, repetition in causes if name == configuration_id]
         is_disturbed = rates.index.isin(repetitions)
         undisturbed = rates[~is_disturbed]
         if len(undisturbed) < MIN_UNDISTURBED:
@@ -144,25 +148,35 @@ def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Itera
         lowest = undisturbed.min()
         slow = rates[is_disturbed]
         for repetition, rate in slow[slow * (1 + MIN_SLOWDOWN) < lowest].items():
+            undisturbed_runs = counted(len(undisturbed), "undisturbed run")
             message = (
                 f"outlier: {rate_text(rate)} {COLUMNS[column].unit}, and at least {rate_text(lowest)} in "
-                f"{counted(len(undisturbed), 'undisturbed run')}. Cause: {'; '.join(causes[identity, repetition])}"
+                f"{undisturbed_runs}. Cause: {'; '.join(causes[configuration_id, repetition])}"
             )
-            yield Diagnostic(column, message, identity=identity, repetition=int(repetition))
+            yield Diagnostic(column, message, configuration_id=configuration_id, repetition=int(repetition))
 
 
-def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Exposed communication is significantly longer than the exchange alone."""
-    intervals = ["exposed_seconds", "exposed_seconds_low", "exchange_seconds", "exchange_seconds_high"]
-    for row in configurations[["identity", *intervals]].itertuples():
-        exposed, alone = row.exposed_seconds_low, row.exchange_seconds_high
+def longer_than_the_communication(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Exposed communication is significantly longer than communication alone."""
+    intervals = [
+        "exposed_communication_seconds",
+        "exposed_communication_seconds_low",
+        "communication_seconds",
+        "communication_seconds_high",
+    ]
+    for row in configurations[["configuration_id", *intervals]].itertuples():
+        exposed, alone = row.exposed_communication_seconds_low, row.communication_seconds_high
         if pd.isna(exposed) or pd.isna(alone):
-            exposed, alone = row.exposed_seconds, row.exchange_seconds
+            exposed, alone = row.exposed_communication_seconds, row.communication_seconds
         if exposed > alone:
-            exposed_ms, alone_ms = 1e3 * row.exposed_seconds, 1e3 * row.exchange_seconds
-            lengths = f"{exposed_ms:.3g} ms are exposed, and the exchange alone takes {alone_ms:.3g} ms"
-            reason = "a step also waits for the slower of its ranks, and may share cores with the threads that exchange"
-            yield Diagnostic("exposed_seconds", f"{lengths}: {reason}", Severity.NOTE, row.identity)
+            exposed_ms, alone_ms = 1e3 * row.exposed_communication_seconds, 1e3 * row.communication_seconds
+            lengths = f"{exposed_ms:.3g} ms are exposed, and communication alone takes {alone_ms:.3g} ms"
+            reason = (
+                "a step also waits for the slower of its ranks, and may share cores with the threads that communicate"
+            )
+            yield Diagnostic(
+                "exposed_communication_seconds", f"{lengths}: {reason}", Severity.NOTE, row.configuration_id
+            )
 
 
 #: Runs of a round that begin further apart than this, and than so many times the usual, are not in one round.
@@ -171,13 +185,15 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the runs without rounds they did not share, and diagnostics."""
-    completed = outcome.select_completed(runs)[["round", "started"]].dropna(subset=["round"])
+    completed = run_status.select_completed(runs)[["round", "started"]].dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():
         run = runs.loc[index]
-        message = f"{reason}: {outcome.REMEDY}"
-        diagnostics.append(Diagnostic("round", message, identity=run["identity"], repetition=int(run["repetition"])))
+        message = f"{reason}: {run_status.REMEDY}"
+        diagnostics.append(
+            Diagnostic("round", message, configuration_id=run["configuration_id"], repetition=int(run["repetition"]))
+        )
     shared = runs["round"].mask(runs.index.isin(list(reasons)))
     return runs.assign(round=shared), diagnostics
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, csv, parquet
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import FORMULA, NUMBER, naming, replacing
 from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, list_columns
@@ -27,7 +27,7 @@ SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
 #: Without these a table is none of any version.
-_ESSENTIAL = {"identity", "outcome", "window", "step", "seconds"}
+_ESSENTIAL = {"configuration_id", "status", "window", "step", "seconds"}
 _REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
@@ -75,7 +75,7 @@ class GrowingFrame:
 
 
 def step_rows(
-    identity: str,
+    configuration_id: str,
     repetition: int,
     *,
     rank: NDArray[Any],
@@ -86,7 +86,7 @@ def step_rows(
 ) -> pa.Table:
     """Return one run's steps as table rows; NaN is missing."""
     values: dict[str, NDArray[Any] | RepeatedText] = {
-        "identity": (np.zeros(step.size, np.int32), [identity]),
+        "configuration_id": (np.zeros(step.size, np.int32), [configuration_id]),
         "repetition": np.full(step.size, repetition),
         "rank": rank,
         "window": window,
@@ -213,46 +213,51 @@ def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def require(table: TableName, folder: Path) -> Path:
-    """Return the file of a table; raises EvidenceError if missing."""
+    """Return the file of a table; raises RecordError if missing."""
     file = _file(table, folder)
     if not file.exists():
-        raise EvidenceError(f"{file}: there is no such table yet; {_REMEDY}")
+        raise RecordError(f"{file}: there is no such table yet; {_REMEDY}")
     return file
 
 
 def read(
-    table: TableName, folder: Path, defaults: Mapping[str, Any] | None = None, identities: Collection[str] | None = None
+    table: TableName,
+    folder: Path,
+    defaults: Mapping[str, Any] | None = None,
+    configuration_ids: Collection[str] | None = None,
 ) -> pd.DataFrame:
     """Read a table, also of an earlier or later version.
 
     ``defaults``: values of columns that were added later; others are missing values. Columns that this version does not
-    know come last. ``identities``: of which configurations; None: of all.
-    Raises EvidenceError when it has not been written, is damaged, or can't do without a column that it does not have.
+    know come last. ``configuration_ids``: of which configurations; None: of all.
+    Raises RecordError when it has not been written, is damaged, or can't do without a column that it does not have.
     """
     file = require(table, folder)
     try:
-        content = pd.read_parquet(file, filters=None if identities is None else _condition(file, identities))
+        content = pd.read_parquet(
+            file, filters=None if configuration_ids is None else _condition(file, configuration_ids)
+        )
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise EvidenceError(f"{file}: is no table ({error}); {_REMEDY}") from error
+        raise RecordError(f"{file}: is no table ({error}); {_REMEDY}") from error
     columns: dict[str, pd.Series] = {}
     for column in list_columns(table):
         expected, default = column.dtype_in(table), (defaults or {}).get(column.name)
         try:
             columns[column.name] = _stored_or_default(content, column, expected, default)
         except ValueError as error:
-            raise EvidenceError(f"{file}: column {column.name} {error}; {_REMEDY}") from None
+            raise RecordError(f"{file}: column {column.name} {error}; {_REMEDY}") from None
     if [*columns] == [*content][: len(columns)]:
         return content
     unknown = content.drop(columns=columns, errors="ignore")
     return pd.DataFrame(columns | dict(unknown.items()), content.index, copy=False).copy()
 
 
-def _condition(file: Path, identities: Collection[str]) -> compute.Expression | None:
+def _condition(file: Path, configuration_ids: Collection[str]) -> compute.Expression | None:
     """Return the filter for these configurations; None for tables without rows."""
     # There a column of strings has no type, and is equal to none.
-    if pa.types.is_null(parquet.read_schema(file).field("identity").type):
+    if pa.types.is_null(parquet.read_schema(file).field("configuration_id").type):
         return None
-    return compute.field("identity").isin(pa.array([*identities], pa.string()))
+    return compute.field("configuration_id").isin(pa.array([*configuration_ids], pa.string()))
 
 
 def _stored_or_default(content: pd.DataFrame, column: Metric, expected: Dtype, default: Any) -> pd.Series:

@@ -13,12 +13,12 @@ from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
-from dlperf_study.machines.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
-from dlperf_study.machines.guard.submission import Node
+from dlperf_study.machines.node_agent.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
+from dlperf_study.machines.node_agent.submission import Node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.program import OWN_PROGRAM
-from dlperf_study.training import data_sources, frameworks, questions
+from dlperf_study.training import data_loaders, frameworks, questions
 from dlperf_study.training.frameworks._base import Framework
 from dlperf_study.training.questions import compiler_question, gpu_question
 
@@ -60,37 +60,37 @@ def measuring_software(configuration: Configuration, cluster: Cluster) -> tuple[
     names = (*framework.packages, *framework.further_packages)
     software = _versions_for(framework, cluster, names)
     versions = {name: software[name] for name in ("numpy", *names) if name in software}
-    for name, version in data_source_versions(configuration, cluster).items():
+    for name, version in data_loader_versions(configuration, cluster).items():
         if version:
             versions[name] = version
     return f"{software.get('implementation', '')} {software.get('python', '')}", versions
 
 
-def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
-    """Return the versions of a data source's packages, None if missing.
+def data_loader_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
+    """Return the versions of a data loader's packages, None if missing.
 
     Raises as ``library_version`` does.
     """
-    name, framework = configuration.data_source, frameworks.load(configuration.framework)
-    packages = data_sources.load(name).packages if name in data_sources.names() else ()
+    name, framework = configuration.data_loader, frameworks.load(configuration.framework)
+    packages = data_loaders.load(name).packages if name in data_loaders.names() else ()
     versions = _versions_for(framework, cluster, packages) if packages else {}
     return {package: versions.get(package) for package in packages}
 
 
 def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator[str]:
-    """Yield each package of the data source that is missing."""
-    for package, version in data_source_versions(configuration, cluster).items():
+    """Yield each package of the data loader that is missing."""
+    for package, version in data_loader_versions(configuration, cluster).items():
         if version is None:
             where = f"the Python that the cluster file names for {configuration.framework}"
-            source = data_sources.load(configuration.data_source)
+            source = data_loaders.load(configuration.data_loader)
             here = f"`{source.remedy}` installs it in this project's own environment"
-            yield f"data_source {source.name} needs {package}, which is not installed in {where}; {here}"
+            yield f"data_loader {source.name} needs {package}, which is not installed in {where}; {here}"
 
 
 def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:
     """Return the versions of packages where a framework trains."""
     launcher = launchers.load(cluster.launcher)
-    # Images are compared with the Python of the driver when a run starts.
+    # Images are compared with the Python of the controller when a run starts.
     python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
     # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
     argv = (python,) if _is_on_this_machine(python) else (*cluster.container, python)

@@ -14,10 +14,10 @@ from dlperf_study.execution import repetitions
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
-from dlperf_study.machines.supervision.processes import end_survivors
+from dlperf_study.machines.supervision.processes import end_orphans
 from dlperf_study.records.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 
 NOTEBOOK = resources.NOTEBOOKS / "run_configuration.ipynb"
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.
@@ -59,10 +59,10 @@ class Measurement:
             run.paths.waiting.unlink(missing_ok=True)
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        code = code_identity.driver_code_of(missing[0].code.roots)
-        request = repetitions.driver_request(missing, cluster)
+        code = code_identity.controller_code_of(missing[0].code.roots)
+        request = repetitions.controller_request(missing, cluster)
         environment = {
-            code_identity.DRIVER_CODE_VARIABLE: code,
+            code_identity.CONTROLLER_CODE_VARIABLE: code,
             repetitions.REQUEST_VARIABLE: request,
             part_search.PARTS_VARIABLE: part_search.parts_value(),
         }
@@ -118,11 +118,11 @@ class Measurement:
         if code == 0:
             self._paths.failure.unlink()
             return
-        outcome = Outcome.TIMEOUT if code is None else Outcome.KILLED
-        result = JobResult(outcome, reason, seconds=None, started=self._started)
+        status = RunStatus.TIMEOUT if code is None else RunStatus.KILLED
+        result = JobResult(status, reason, seconds=None, started=self._started)
         for run in self._missing:
             if run.paths.configuration_file.exists() and not run.paths.run_file.exists():
-                write(record(run, result, repetitions.driver_facts(self._cluster, run.configuration)), run.paths)
+                write(record(run, result, repetitions.controller_facts(self._cluster, run.configuration)), run.paths)
 
     def abandon(self) -> None:
         """End the notebook and all its processes, on any node.
@@ -130,7 +130,7 @@ class Measurement:
         Raises RunError when the queue that should cancel its jobs can't be reached.
         """
         self.process.end()
-        end_survivors()
+        end_orphans()
         launchers.load(self._cluster.launcher).cancel(self._paths.folder, self._cluster)
 
     def summary(self) -> MeasurementSummary:
@@ -141,12 +141,12 @@ class Measurement:
         completed = sum(map(is_completed, records))
         message = f"{repetitions.run_names(self._missing)} completed"
         if completed < len(measured_runs):
-            expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
-            failed = next((record for record in records if record and record["outcome"] not in expected), None)
+            expected = (RunStatus.COMPLETED, RunStatus.OUT_OF_MEMORY)
+            failed = next((record for record in records if record and record["status"] not in expected), None)
             if not failed and (reason := repetitions.out_of_memory_reason(repetitions.run_states(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
-            was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
+            was_refused = failed is not None and failed["status"] == RunStatus.FAILED and failed["seconds"] is None
             return MeasurementSummary(message, completed, is_failure=True, was_refused=was_refused)
         for run in unmeasured_runs:
             facts = self._record(run)
@@ -236,7 +236,7 @@ class Measurements:
 
 
 def _ending(facts: dict[str, Any]) -> str:
-    return f"{facts['outcome']}: {facts['reason']}"
+    return f"{facts['status']}: {facts['reason']}"
 
 
 def _lines(file: Path) -> list[str]:

@@ -14,7 +14,7 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.records.run_record import RequestedRun, RunState, read
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import ROUNDS, Outcome, Turn
+from dlperf_study.study.job import INTERLEAVED, RunStatus, Turn
 from dlperf_study.study.order import PlannedExecution, planned_executions, planned_round
 from dlperf_study.study.plan import Entry, Plan
 
@@ -76,19 +76,19 @@ def find_pending(plan: Plan, cluster: Cluster) -> Pending:
     out_of_memory: dict[str, str] = {}
     done: dict[str, int] = {}
     last_measured = NOTHING_MEASURED
-    for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
-        missing[identity] = repetitions.missing_repetitions(states)
+    for configuration_id, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
+        missing[configuration_id] = repetitions.missing_repetitions(states)
         if reason := repetitions.out_of_memory_reason(states):
-            out_of_memory[identity] = reason
+            out_of_memory[configuration_id] = reason
         else:
-            done[identity] = _done(plan, identity, states)
+            done[configuration_id] = _done(plan, configuration_id, states)
         for state in states:
-            if state.run not in missing[identity]:
+            if state.run not in missing[configuration_id]:
                 last_measured = max(last_measured, _round_position(state.facts))
     executions: list[PendingExecution] = []
     for planned in planned_executions(plan):
         runs: list[RequestedRun] = []
-        for run in missing[planned.configuration.identity]:
+        for run in missing[planned.configuration.configuration_id]:
             # NCCL's report comes before the first repetition.
             repetition = run.repetition if run.is_measured else 1
             if repetition in planned.repetitions:
@@ -103,8 +103,8 @@ def find_pending(plan: Plan, cluster: Cluster) -> Pending:
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
     """Return every repetition that has a folder, by identity."""
     begun: dict[str, list[int]] = {}
-    for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
-        begun[identity] = [paths.repetition for paths in begun_runs]
+    for configuration_id, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
+        begun[configuration_id] = [paths.repetition for paths in begun_runs]
     return begun
 
 
@@ -113,30 +113,30 @@ def _states(
 ) -> Iterator[tuple[str, list[RunState]]]:
     """Yield each identity with the states of its runs."""
     for entry in entries:
-        identity = entry.configuration.identity
-        requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(identity, ()))
-        yield identity, repetitions.run_states(requested)
+        configuration_id = entry.configuration.configuration_id
+        requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(configuration_id, ()))
+        yield configuration_id, repetitions.run_states(requested)
 
 
 def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
     """Return completed runs and obstacles of begun configurations."""
     begun = _begun_repetitions(plan)
-    entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
+    entries = [entry for entry in plan.runnable if begun.get(entry.configuration.configuration_id)]
     done: dict[str, int] = {}
     not_fitting: dict[str, str] = {}
-    for identity, states in _states(entries, begun, cluster):
+    for configuration_id, states in _states(entries, begun, cluster):
         if reason := repetitions.out_of_memory_reason(states):
-            not_fitting[identity] = reason
+            not_fitting[configuration_id] = reason
         else:
-            done[identity] = _done(plan, identity, states)
+            done[configuration_id] = _done(plan, configuration_id, states)
     return done, not_fitting
 
 
-def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
+def _done(plan: Plan, configuration_id: str, states: Sequence[RunState]) -> int:
     """Return how many planned runs of a configuration are completed."""
-    repeats = plan.by_identity[identity].configuration.repeats
+    planned_runs = plan.by_id[configuration_id].configuration.repetitions
     completed = [state.run for state in states if state.run.is_measured and state.is_completed]
-    return sum(run.repetition <= repeats for run in completed)
+    return sum(run.repetition <= planned_runs for run in completed)
 
 
 def added_round(
@@ -158,14 +158,14 @@ def added_round(
         for run in repetitions.requested_runs(planned.configuration, cluster, planned.repetitions):
             is_of_round = run.is_measured and run.repetition == round_number
             if is_of_round and not run.state().is_completed:
-                run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
+                run_now = replace(run, turn=Turn(INTERLEAVED, round_number, position))
                 executions.append(PendingExecution(planned.configuration, (run_now,)))
     return executions
 
 
 def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:
     """Return the position of a record in the rounds."""
-    if facts and facts["order"] == ROUNDS and facts["round"] is not None:
+    if facts and facts["order"] == INTERLEAVED and facts["round"] is not None:
         return facts["round"], facts["position"]
     return NOTHING_MEASURED
 
@@ -176,7 +176,7 @@ def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
     if turn.round is None or turn.position is None or turn.round > last_round:
         return turn
     is_over = (turn.round, turn.position) <= last_measured or _is_added_after(planned.configuration, last_round)
-    return Turn(ROUNDS) if is_over else turn
+    return Turn(INTERLEAVED) if is_over else turn
 
 
 def _is_added_after(configuration: Configuration, last_round: int) -> bool:
@@ -192,11 +192,11 @@ def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
     """Return the searches for largest batches, by identity."""
     by_first_trial: dict[str, BatchSearch] = {}
     searches: dict[str, BatchSearch] = {}
-    for identity, first_trial in searched(plan).items():
-        name = first_trial.identity
+    for configuration_id, first_trial in searched(plan).items():
+        name = first_trial.configuration_id
         if name not in by_first_trial:
             by_first_trial[name] = _search(first_trial, plan.largest_batch or 0, cluster)
-        searches[identity] = by_first_trial[name]
+        searches[configuration_id] = by_first_trial[name]
     return searches
 
 
@@ -221,11 +221,11 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
 def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> BatchSearch:
     """Return what trials of this code have shown."""
 
-    def probe_outcome(batch: int) -> Outcome | None:
+    def probe_outcome(batch: int) -> RunStatus | None:
         (run,) = repetitions.requested_runs(trial(first_trial, batch), cluster)
         state = run.state()
         if state.out_of_memory_reason:
-            return Outcome.OUT_OF_MEMORY
-        return Outcome.COMPLETED if state.is_completed else None
+            return RunStatus.OUT_OF_MEMORY
+        return RunStatus.COMPLETED if state.is_completed else None
 
     return search(at_most, first_trial.micro_batches, probe_outcome)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core import user_commands, wording
-from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
+from dlperf_study.core.errors import ImageDatasetError, StudyFileError, UnsupportedError
 from dlperf_study.execution import libraries
 from dlperf_study.logs import formats
 from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
-from dlperf_study.machines.guard.installed_packages import UnusablePython
+from dlperf_study.machines.node_agent.installed_packages import UnusablePython
 from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
 from dlperf_study.programs.program_files import identified, require_packed_size
 from dlperf_study.study.configuration import PARAMETERS, Configuration
@@ -21,12 +21,12 @@ from dlperf_study.study.program import LOG, OWN_PROGRAM, RECORDER, Program
 from dlperf_study.study.strict_yaml import Location, display_path, find_file, key_path, read_mapping
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
-from dlperf_study.training import data_sources, frameworks, models
-from dlperf_study.training.image_sets import number_of_classes, require_classes
-from dlperf_study.training.image_sets._photographs import made_image_sets
+from dlperf_study.training import data_loaders, frameworks, models
+from dlperf_study.training.image_datasets import number_of_classes, require_classes
+from dlperf_study.training.image_datasets._photographs import made_image_datasets
 from dlperf_study.training.part_names import Locate, require_framework_names, require_part_names
 
-NO_IMAGES = PARAMETERS["image_set"].default
+NO_IMAGES = PARAMETERS["image_dataset"].default
 
 
 def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
@@ -82,7 +82,7 @@ def _unknown_names(content: Any, source: str, location: Location | None = None) 
     for parameter, names in (
         ("framework", frameworks.names()),
         ("model", models.names()),
-        ("data_source", data_sources.names()),
+        ("data_loader", data_loaders.names()),
     ):
         if parameter in location and isinstance(content, str) and content not in names:
             yield wording.unknown_name(
@@ -97,7 +97,7 @@ def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | No
     Raises StudyFileError for any error in the file.
     """
     reason = partial(libraries.cpu_reason, framework_names=framework_names)
-    return cluster_file.read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
+    return cluster_file.read_cluster(name_or_path, launchers.by_name(), made_image_datasets(), reason)
 
 
 def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
@@ -150,13 +150,13 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     except UnusablePython as error:
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
-    reasons.append(image_set_obstacle(configuration, cluster))
+    reasons.append(image_dataset_obstacle(configuration, cluster))
     if configuration.cpu_limit:
         reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
     if version and cluster.device == "gpu" and framework.gpu_support:
         reasons.append(libraries.gpu_obstacle(framework, cluster, configuration.devices_per_node))
     if cluster.is_this_machine:
-        reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
+        reasons.append(data_loaders.load(configuration.data_loader).obstacle_here(configuration))
     if version and cluster.is_this_machine:
         reasons.append(libraries.compiler_obstacle_here(configuration, cluster))
     return wording.all_reasons(reasons) or None
@@ -174,28 +174,29 @@ def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
     _require_framework_keys(cluster)
     if reasons := wording.all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
-        raise UnsupportedError(f"{configuration.identity}: {reasons}")
+        raise UnsupportedError(f"{configuration.configuration_id}: {reasons}")
 
 
-def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
+def image_dataset_obstacle(configuration: Configuration, cluster: Cluster) -> str:
     """Return why a cluster lacks a configuration's images, or nothing.
 
-    Raises ImageSetError if they are on this machine and damaged, or of other classes than the configuration: that is an
-    error of the user, while a set that is nowhere may be on another cluster.
+    Raises ImageDatasetError if they are on this machine and damaged, or of other classes than the configuration: that
+    is an error of the user, while a set that is nowhere may be on another cluster.
     """
-    name, folder = configuration.image_set, cluster.image_folder(configuration)
+    name, folder = configuration.image_dataset, cluster.image_folder(configuration)
     if name == NO_IMAGES:
         return ""
     if not folder:
-        names = ", ".join(cluster.image_sets)
-        return f"image_set is {name}, but cluster {cluster.title} has no folder for it under image_sets: it has {names}"
+        names = ", ".join(cluster.image_datasets)
+        where = f"cluster {cluster.title} has no folder for it under image_datasets"
+        return f"image_dataset is {name}, but {where}: it has {names}"
     # Of other machines, each node is asked at the start of a run.
     if not cluster.is_this_machine:
         return ""
-    if folder == made_image_sets().get(name) and not Path(folder).exists():
-        return f"image_set {name} is not made yet; `{user_commands.make_command('data')}` makes it"
+    if folder == made_image_datasets().get(name) and not Path(folder).exists():
+        return f"image_dataset {name} is not made yet; `{user_commands.make_command('data')}` makes it"
     try:
         require_classes(Path(folder), number_of_classes(folder), configuration.classes)
-    except ImageSetError as error:
-        raise ImageSetError(f"image_set {name}: {error}") from error
+    except ImageDatasetError as error:
+        raise ImageDatasetError(f"image_dataset {name}: {error}") from error
     return ""

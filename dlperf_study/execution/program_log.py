@@ -24,9 +24,9 @@ from dlperf_study.logs.rank_merge import JobSeries, job_series
 from dlperf_study.programs.program_files import kept_program
 from dlperf_study.records.lines import FORMAT, TRAINING, WARMUP, RecordedBy, Scope, WarmupEnd
 from dlperf_study.records.run_record import RequestedRun
+from dlperf_study.study.communication import NO_COMMUNICATION, UNKNOWN_COMMUNICATION
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import NO_EXCHANGE, UNKNOWN_EXCHANGE
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from dlperf_study.study.program import LOG, Program
 
 _SAMPLES, _TOKENS = "samples/s", "tokens/s"
@@ -50,14 +50,14 @@ def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> Job
     Return the result of the run: failed, with what is wrong, where a run that ended well printed no such steps, or
     fewer than were requested. ``device``: of the cluster file; programs do not print theirs.
     """
-    program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
-    if program.records_steps or result.outcome is not Outcome.COMPLETED:
+    program, _ = kept_program(run.paths.home.study, run.configuration.program_hash)
+    if program.records_steps or result.status is not RunStatus.COMPLETED:
         return result
     try:
         parsed = _parsed_logs(run, program)
         windows = list(_windows(_printed_steps(parsed, run.configuration, program), run.configuration))
     except LogError as error:
-        return replace(result, outcome=Outcome.FAILED, reason=str(error))
+        return replace(result, status=RunStatus.FAILED, reason=str(error))
     lines = [_rank_line(run, parsed[0], device), *windows, _END_LINE]
     write_atomically(run.paths.rank_log(0), "".join(f"{json.dumps(line)}\n" for line in lines))
     return result
@@ -140,7 +140,7 @@ def _rank_line(run: RequestedRun, log: ParsedLog, device: str) -> dict[str, Any]
     return {
         "kind": "rank",
         "format": FORMAT,
-        "run": f"{configuration.identity}/{run.repetition}",
+        "run": f"{configuration.configuration_id}/{run.repetition}",
         "code": run.code.digest,
         "recorded_by": RecordedBy.LOG,
         "scope": Scope.JOB,
@@ -154,7 +154,7 @@ def _rank_line(run: RequestedRun, log: ParsedLog, device: str) -> dict[str, Any]
         "device": device,
         "library": log.format.name,
         "library_version": "",
-        "exchange": NO_EXCHANGE if configuration.world_size == 1 else UNKNOWN_EXCHANGE,
+        "communication": NO_COMMUNICATION if configuration.world_size == 1 else UNKNOWN_COMMUNICATION,
     }
 
 

@@ -10,7 +10,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.terminal import progress_display
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.records.run_record import read
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.study.plan import Plan
 
 
@@ -23,14 +23,14 @@ def earlier_run_seconds(plan: Plan) -> dict[str, float]:
     means: dict[str, float] = {}
     begun_runs = StudyPaths.of(plan.study).begun_runs()
     for entry in plan.runnable:
-        identity = entry.configuration.identity
+        configuration_id = entry.configuration.configuration_id
         seconds: list[float] = []
-        for paths in begun_runs.get(identity, ()):
+        for paths in begun_runs.get(configuration_id, ()):
             facts = read(paths)
-            if facts and facts.get("outcome") == Outcome.COMPLETED and facts.get("seconds"):
+            if facts and facts.get("status") == RunStatus.COMPLETED and facts.get("seconds"):
                 seconds.append(facts["seconds"] + (facts.get("load", {}).get("waited_seconds") or 0.0))
         if seconds:
-            means[identity] = fmean(seconds)
+            means[configuration_id] = fmean(seconds)
     return means
 
 
@@ -101,7 +101,7 @@ class Progress:
         """Count further executions among those to be done."""
         self._total += len(executions)
         for execution in executions:
-            self._left[execution.configuration.identity] += len(execution.runs)
+            self._left[execution.configuration.configuration_id] += len(execution.runs)
             self._left_of_round[execution.runs[0].turn.round] += 1
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
@@ -114,12 +114,12 @@ class Progress:
         """Return how long executions will take, or None."""
         runs: Counter[str] = Counter()
         for execution in executions:
-            runs[execution.configuration.identity] += len(execution.runs)
+            runs[execution.configuration.configuration_id] += len(execution.runs)
         return self._expected_seconds(runs) if self._runs_done else None
 
     def start(self, execution: PendingExecution) -> None:
         """Print that an execution starts."""
-        name = execution.configuration.identity
+        name = execution.configuration.configuration_id
         self._started += 1
         self._running[name] = execution, time.monotonic()
         self._last_name = name
@@ -133,7 +133,7 @@ class Progress:
     def skip(self, execution: PendingExecution) -> None:
         """Leave out an execution that was to be done."""
         self._total -= 1
-        self._left[execution.configuration.identity] -= len(execution.runs)
+        self._left[execution.configuration.configuration_id] -= len(execution.runs)
         self._left_of_round[execution.runs[0].turn.round] -= 1
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 

@@ -10,36 +10,36 @@ from typing import Any, cast
 from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
-from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts, measuring_code
+from dlperf_study.execution.cache_key import cache_key, cache_key_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
 from dlperf_study.execution.program_log import read_printed_steps
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster, software
-from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.machines.supervision.locks import study_lock
 from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.program_files import file_not_copied, kept_program, module_not_there
 from dlperf_study.records import failure_reason, nccl_report, run_file, run_record
+from dlperf_study.study.communication import ALL_REDUCE, STRATEGIES
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
-from dlperf_study.study.job import Outcome, Turn
+from dlperf_study.study.job import RunStatus, Turn
 from dlperf_study.study.program import OWN_PROGRAM
-from dlperf_study.training import data_sources, frameworks, models
-from dlperf_study.training.data_sources._producers import add_producers
-from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
+from dlperf_study.training import data_loaders, frameworks, models
+from dlperf_study.training.data_loaders._producers import add_producers
+from dlperf_study.training.image_datasets._base import FOLDER_VARIABLE
 from dlperf_study.training.part_files import add_parts
 from dlperf_study.training.questions import described, passed_variables
 
 FAILURE_LOG_LINES = 5
 #: What an unmeasured run is for, as messages name it.
 NCCL_REPORT = "NCCL-reported"
-#: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
+#: A controller sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 
 def configuration_paths(configuration: Configuration) -> ConfigurationPaths:
     """Return where the evidence of a configuration is."""
-    return StudyPaths.of(configuration.study).configuration(configuration.identity)
+    return StudyPaths.of(configuration.study).configuration(configuration.configuration_id)
 
 
 def requested_runs(
@@ -48,17 +48,17 @@ def requested_runs(
     """Return every run of a configuration, the unmeasured one first.
 
     In that run NCCL reports what connects the GPUs, which costs time.
-    ``further``: repetitions beyond its ``repeats``, which a precision asked for.
+    ``further``: repetitions beyond its ``repetitions``, which a precision asked for.
     """
-    paths, parts = configuration_paths(configuration), fingerprint_parts(configuration, cluster)
-    digest, code = fingerprint(configuration, parts), measuring_code(configuration, cluster)
+    paths, parts = configuration_paths(configuration), cache_key_parts(configuration, cluster)
+    digest, code = cache_key(configuration, parts), measuring_code(configuration, cluster)
 
-    repetitions = sorted({*range(1, configuration.repeats + 1), *further})
+    repetitions = sorted({*range(1, configuration.repetitions + 1), *further})
     runs = [run_record.RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
     purposes = unmeasured_purposes(configuration, cluster)
     if NCCL_REPORT in purposes:
         reported = configuration.reported
-        digest, home = fingerprint(reported, parts), paths.nccl_report(reported.identity)
+        digest, home = cache_key(reported, parts), paths.nccl_report(reported.configuration_id)
         variables = nccl_report.VARIABLES
         runs.insert(0, run_record.RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
     return [replace(run, parts=parts) for run in runs]
@@ -67,7 +67,7 @@ def requested_runs(
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
     """Return the purposes of the unmeasured runs of a configuration."""
     strategy = STRATEGIES.get(configuration.strategy)
-    is_all_reduce = strategy is not None and strategy.exchange == ALL_REDUCE
+    is_all_reduce = strategy is not None and strategy.communication == ALL_REDUCE
     uses_nccl = cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
     return [NCCL_REPORT] if uses_nccl else []
 
@@ -98,8 +98,8 @@ def run_names(runs: Sequence[run_record.RequestedRun]) -> str:
     return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
 
 
-def driver_request(runs: Sequence[run_record.RequestedRun], cluster: Cluster) -> str:
-    """Return a driver's request to perform these runs.
+def controller_request(runs: Sequence[run_record.RequestedRun], cluster: Cluster) -> str:
+    """Return a controller's request to perform these runs.
 
     Its device and its wait for idle nodes may be others than a kernel would read from its file.
     """
@@ -122,14 +122,13 @@ def _repetitions_and_purposes(runs: Sequence[run_record.RequestedRun]) -> tuple[
 class ConfigurationRuns:
     """The runs of one configuration, as its notebook performs them.
 
-    Under a driver, only the runs that it requests are performed; by hand, all. The cluster file is read once, when this
-    is made.
-    Raises UnsupportedError when the configuration can't run there, and RunError when a driver started this process
-    with other measuring code than its own.
+    Under a controller, only the runs that it requests are performed; by hand, all. The cluster file is read once, when
+    this is made. Raises UnsupportedError when the configuration can't run there, and RunError when a controller started
+    this process with other measuring code than its own.
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        code_identity.require_code_of_driver()
+        code_identity.require_code_of_controller()
         self._cluster = load_cluster(configuration.cluster, [configuration.runtime])
         require_support(configuration, self._cluster)
         self._configuration = configuration
@@ -180,7 +179,7 @@ class ConfigurationRuns:
             if does_not_fit and not run.paths.run_file.exists():
                 continue
             # An earlier execution may have been stopped before it began a run.
-            never_begun = {"outcome": Outcome.FAILED, "reason": "it was never begun", "tail": {}}
+            never_begun = {"status": RunStatus.FAILED, "reason": "it was never begun", "tail": {}}
             records.append(run_record.read(run.paths) or {"repetition": run.repetition, **never_begun})
         return records
 
@@ -189,9 +188,9 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
     """Raise RunError, with the ends of logs, if a run failed."""
     lines: list[str] = []
     for facts in records:
-        if facts["outcome"] in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
+        if facts["status"] in (RunStatus.COMPLETED, RunStatus.OUT_OF_MEMORY):
             continue
-        lines.append(f"run {facts['repetition']}: {facts['outcome']}: {facts['reason']}")
+        lines.append(f"run {facts['repetition']}: {facts['status']}: {facts['reason']}")
         for task, tail in facts["tail"].items():
             lines.append(f"  {task}, last lines:")
             lines.extend(f"    {line}" for line in tail[-FAILURE_LOG_LINES:])
@@ -199,8 +198,8 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
         raise RunError("\n".join(lines))
 
 
-def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.DriverFacts:
-    """Return the driver's facts for the record of a run."""
+def controller_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.ControllerFacts:
+    """Return the controller's facts for the record of a run."""
     variables, command, names, flops = passed_variables(), None, list(cluster.pass_environment), None
     if configuration and configuration.own_program:
         command = CommandRun.of(configuration)
@@ -213,7 +212,7 @@ def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -
     )
     passed = variables.passed(further=names) | dict(cluster.environment)
     program = command.record() if command else None
-    return run_record.DriverFacts(
+    return run_record.ControllerFacts(
         cluster_facts, cast(run_file.GitFacts, software.git()), passed, variables, program, flops
     )
 
@@ -232,18 +231,18 @@ def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeo
         for run, result in zip(missing, results, strict=True):
             if run.configuration.own_program:
                 result = read_printed_steps(run, result, cluster.device)
-            facts = run_record.record(run, result, driver_facts(cluster, run.configuration))
-            if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
+            facts = run_record.record(run, result, controller_facts(cluster, run.configuration))
+            if run.configuration.own_program and facts["status"] is not RunStatus.COMPLETED:
                 # It may have had not a file of its folder, or a module.
                 reason = facts["reason"]
-                program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
+                program, _ = kept_program(run.paths.home.study, run.configuration.program_hash)
                 not_copied = file_not_copied(program, reason)
                 not_there = module_not_there(program, cluster.python_for(OWN_PROGRAM), reason)
                 facts["reason"] = "; ".join(filter(None, (reason, not_copied, not_there)))
             run_record.write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
-            if facts["outcome"] is Outcome.OUT_OF_MEMORY:
+            if facts["status"] is RunStatus.OUT_OF_MEMORY:
                 return
 
 
@@ -255,12 +254,12 @@ def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
         job = CommandRun.of(configuration).job(cluster, run.code.digest, run.repetition)
     else:
         job = frameworks.load(configuration.framework).job(configuration, cluster)
-        if data_sources.load(configuration.data_source).produce:
+        if data_loaders.load(configuration.data_loader).produce:
             job = add_producers(job, configuration)
         folder = cluster.image_folder(configuration)
         images = {FOLDER_VARIABLE: folder} if folder else {}
-        driver_code = code_identity.driver_code_of(run.code.roots)
-        job = job.add_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
+        controller_code = code_identity.controller_code_of(run.code.roots)
+        job = job.add_environment({**run.variables, **images, code_identity.CONTROLLER_CODE_VARIABLE: controller_code})
         job = described(job, configuration, folder)
         if travels:
             job = add_parts(job, StudyPaths.of(configuration.study))
@@ -270,4 +269,4 @@ def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
     # Nodes are compared before they get what travels with the run; its processes compare that too.
     roots = code_identity.roots_without_folders(run.code.roots) if travels else run.code.roots
     submission = replace(submission, code=code_identity.code_digest(roots), code_roots=roots)
-    return replace(submission, fingerprint=run.fingerprint, files=files)
+    return replace(submission, cache_key=run.cache_key, files=files)

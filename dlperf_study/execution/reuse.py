@@ -9,7 +9,7 @@ from typing import Any
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.execution.fingerprint import differences
+from dlperf_study.execution.cache_key import differences
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.records.run_record import is_completed, read
@@ -31,21 +31,21 @@ def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[s
 
     ``done``: how many planned runs of each configuration are completed.
     """
-    return [*_of_other_fingerprints(plan, cluster, done), *_of_other_configurations(plan, cluster)]
+    return [*_of_other_cache_keys(plan, cluster, done), *_of_other_configurations(plan, cluster)]
 
 
-def _of_other_fingerprints(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
+def _of_other_cache_keys(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
     """Yield how many runs have other code, software or settings."""
     reasons = Counter[str]()
     begun_runs = StudyPaths.of(plan.study).begun_runs()
     for entry in plan.runnable:
         configuration = entry.configuration
-        repetitions = [paths.repetition for paths in begun_runs.get(configuration.identity, ())]
-        if len(repetitions) <= done.get(configuration.identity, 0):
+        repetitions = [paths.repetition for paths in begun_runs.get(configuration.configuration_id, ())]
+        if len(repetitions) <= done.get(configuration.configuration_id, 0):
             continue
         for run in requested_runs(configuration, cluster, repetitions):
             facts = read(run.paths) if run.is_measured else None
-            if facts and is_completed(facts) and facts["fingerprint"] != run.fingerprint:
+            if facts and is_completed(facts) and facts["cache_key"] != run.cache_key:
                 reasons["; ".join(differences(facts, run)) or "another version computed the fingerprint"] += 1
     for reason, count in reasons.items():
         yield f"{counted(count, 'run')} of this plan {_verb(count)} not count: {reason}"
@@ -56,7 +56,7 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
     clusters: dict[str, _OtherRuns] = {}
     removed: list[int] = []
     for configuration, records in _other_configurations(plan):
-        if replace(configuration, cluster=plan.cluster).identity in plan.by_identity:
+        if replace(configuration, cluster=plan.cluster).configuration_id in plan.by_id:
             of_cluster = clusters.setdefault(configuration.cluster, _OtherRuns())
             of_cluster.count += len(records)
             host = records[-1]["environment"]["hardware"].get("host")
@@ -76,8 +76,8 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
 
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:
     """Yield each measured configuration outside of the plan."""
-    for identity, runs in StudyPaths.of(plan.study).begun_runs().items():
-        if identity in plan.by_identity:
+    for configuration_id, runs in StudyPaths.of(plan.study).begun_runs().items():
+        if configuration_id in plan.by_id:
             continue
         records = [facts for facts in map(read, runs) if facts and is_completed(facts)]
         if not records:
@@ -88,7 +88,7 @@ def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict
             # An earlier version wrote parameters that there are no more.
             continue
         trials = (trial(first, configuration.batch_per_device) for first in searched(plan).values())
-        if configuration.identity not in {each.identity for each in trials}:
+        if configuration.configuration_id not in {each.configuration_id for each in trials}:
             yield configuration, records
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dlperf_study.core import resources, writing
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
-from dlperf_study.execution.driver import Say, run_study
+from dlperf_study.execution.controller import Say, run_study
 from dlperf_study.execution.planning import cluster_for, plan_study
 from dlperf_study.machines.supervision.locks import lock, machine_lock
 from dlperf_study.study.plan import Plan
@@ -65,11 +65,11 @@ def end_measurement() -> None:
 def pair_studies(pairs: int, quick: bool) -> list[Study]:
     """Return the studies of pairs, each with its own order."""
     study = _study("pairs", quick)
-    slowdowns = [value for value in study.factors["planted_slowdown"] if value]
+    slowdowns = [value for value in study.factors["injected_slowdown"] if value]
     studies = []
     for pair in range(1, pairs + 1):
         left_out = [value for value in slowdowns if value != slowdowns[pair % len(slowdowns)]]
-        exclude = (*study.exclude, {"planted_slowdown": left_out}) if left_out else study.exclude
+        exclude = (*study.exclude, {"injected_slowdown": left_out}) if left_out else study.exclude
         studies.append(study.changed(name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
     return studies
 
@@ -98,7 +98,7 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
             measured.obstacles[study.name] = obstacle
         else:
             run_study(plans[study.name], cluster, say)
-    progress.begin(link.name, "an exchange over a link of known rate")
+    progress.begin(link.name, "an all-reduce over a link of known rate")
     if obstacle := link_obstacle() or _obstacle(plans[link.name]):
         measured.obstacles[link.name] = obstacle
     else:
@@ -139,7 +139,7 @@ class _Parts:
     def __init__(self, plans: Mapping[str, Plan], say: Say) -> None:
         self._runs = {}
         for name, plan in plans.items():
-            self._runs[name] = sum(entry.configuration.repeats for entry in plan.runnable)
+            self._runs[name] = sum(entry.configuration.repetitions for entry in plan.runnable)
         self._total, self._begun = len(plans), list[str]()
         self._say = say
         self._start = time.monotonic()

@@ -58,23 +58,23 @@ class StudyResult:
     failure_reasons: dict[str, list[str]] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
 
-    def add(self, identity: str, summary: "MeasurementSummary") -> None:
+    def add(self, configuration_id: str, summary: "MeasurementSummary") -> None:
         """Count what an execution of a configuration did."""
         self.measured += summary.completed
         if summary.out_of_memory:
             self.measured += 1
-            self.out_of_memory[identity] = summary.out_of_memory
-        reasons = self.failure_reasons.setdefault(identity, [])
+            self.out_of_memory[configuration_id] = summary.out_of_memory
+        reasons = self.failure_reasons.setdefault(configuration_id, [])
         if summary.completed:
             reasons.clear()
         if summary.is_failure:
-            self.failures.append(f"{identity}: {summary.message}")
+            self.failures.append(f"{configuration_id}: {summary.message}")
             reasons.append(re.sub(r"\d+", "#", summary.message))
 
-    def keeps_failing(self, identity: str) -> bool:
+    def keeps_failing(self, configuration_id: str) -> bool:
         """Return whether a configuration failed twice for one reason.
 
         Numbers in a reason, as those of runs, processes and ports, may differ.
         """
-        last_two = self.failure_reasons.get(identity, [])[-2:]
+        last_two = self.failure_reasons.get(configuration_id, [])[-2:]
         return len(last_two) == 2 and len(set(last_two)) == 1

@@ -21,7 +21,7 @@ NEGLIGIBLE = 0.01
 class Loss(StrEnum):
     """What a step waits for; the value is its column of shares."""
 
-    COMMUNICATION = "exposed_share"
+    COMMUNICATION = "exposed_communication_share"
     INPUT = "input_share"
 
 
@@ -64,7 +64,7 @@ class NoCommunication:
 def page(dataset: Dataset) -> Iterator[object]:
     """Yield the findings: communication first, unless nothing communicates."""
     order = [Loss.COMMUNICATION, Loss.INPUT]
-    if (dataset.measured["exposed_seconds"].fillna(0) == 0).all():
+    if (dataset.measured["exposed_communication_seconds"].fillna(0) == 0).all():
         order.reverse()
     for loss in order:
         yield from stalls(dataset, loss)
@@ -74,40 +74,42 @@ def stalls(dataset: Dataset, loss: Loss) -> Iterator[object]:
     """Yield the stall of each configuration, or counts of many."""
     rows, shares = dataset.measured, _shares(dataset, loss)
     waiting = []
-    for identity in rows["identity"]:
-        estimate = shares.get(identity)
+    for configuration_id in rows["configuration_id"]:
+        estimate = shares.get(configuration_id)
         if estimate is not None and estimate.error is not None:
-            waiting.append(_stall(dataset, identity, loss, estimate))
+            waiting.append(_stall(dataset, configuration_id, loss, estimate))
     if not waiting and loss == Loss.COMMUNICATION and len(rows):
-        yield NoCommunication(bool((rows["exposed_seconds"] == 0).all()))
+        yield NoCommunication(bool((rows["exposed_communication_seconds"] == 0).all()))
     elif len(waiting) <= MAX_LINES:
         yield from waiting
     else:
         yield _counts(loss, waiting, shares)
 
 
-def exposed_share(dataset: Dataset, identity: str) -> Number | None:
+def exposed_communication_share(dataset: Dataset, configuration_id: str) -> Number | None:
     """Return a configuration's exposed communication; None if unknown or uncertain."""
-    estimate = _shares(dataset, Loss.COMMUNICATION).get(identity)
+    estimate = _shares(dataset, Loss.COMMUNICATION).get(configuration_id)
     if estimate is None or estimate.error is None:
         return None
     share = number.share(estimate)
     return None if share.is_uncertain else share
 
 
-def _stall(dataset: Dataset, identity: str, loss: Loss, estimate: Estimate) -> Stall:
+def _stall(dataset: Dataset, configuration_id: str, loss: Loss, estimate: Estimate) -> Stall:
     included: list[Included] = []
     if loss == Loss.COMMUNICATION:
-        included = _included(dataset, dataset.configuration_rows[identity])
-    return Stall(identity, loss, number.share(estimate), tuple(included))
+        included = _included(dataset, dataset.configuration_rows[configuration_id])
+    return Stall(configuration_id, loss, number.share(estimate), tuple(included))
 
 
 def _included(dataset: Dataset, row: Any) -> list[Included]:
     included = []
     if row.jitter_seconds and not is_missing(row.jitter_seconds):
         included.append(Included.JITTER)
-    runs = dataset.select_runs(row.identity)
-    has_parts = runs[["exposed_seconds", "exchange_seconds", "jitter_seconds"]].notna().all(axis="columns")
+    runs = dataset.select_runs(row.configuration_id)
+    has_parts = (
+        runs[["exposed_communication_seconds", "communication_seconds", "jitter_seconds"]].notna().all(axis="columns")
+    )
     # Threads that compute and threads that communicate share cores, so their overlap is unknown.
     if (has_parts & runs["overlap"].isna()).any():
         included.append(Included.CONTENTION)
@@ -133,9 +135,9 @@ def _counts(loss: Loss, waiting: Sequence[Stall], shares: dict[str, Estimate]) -
 def _shares(dataset: Dataset, loss: Loss) -> dict[str, Estimate]:
     """Return the mean share of each configuration that can wait at all."""
     runs = dataset.counted_runs
-    samples = collect_samples(runs[loss], runs["identity"], assign_rounds(runs, dataset.plan), dataset.looks)
+    samples = collect_samples(runs[loss], runs["configuration_id"], assign_rounds(runs, dataset.plan), dataset.looks)
     shares = {}
-    for identity, sample in samples.items():
+    for configuration_id, sample in samples.items():
         if sample.values.any():
-            shares[identity] = sample.estimate
+            shares[configuration_id] = sample.estimate
     return shares

@@ -19,7 +19,7 @@ OUTCOMES = (
     LOWER,
     HIGHER,
     comparison.EQUAL,
-    comparison.NOT_DISTINGUISHABLE,
+    comparison.NO_SIGNIFICANT_DIFFERENCE,
     None,
 )
 
@@ -77,14 +77,14 @@ def page(changes: MeasurementComparison) -> Iterator[object]:
         return
     throughputs = changes.throughputs
     if any(change.dates.departure is not None for change in throughputs):
-        by_outcome = Counter(change.verdict.word for change in throughputs)
+        by_outcome = Counter(change.significance.word for change in throughputs)
         counts = tuple((outcome, by_outcome[outcome]) for outcome in OUTCOMES if by_outcome[outcome])
         yield SessionCounts(changes.after.title, len(changes.earlier), len(throughputs), counts)
         yield from _significant(throughputs, "throughput", (comparison.SLOWER, comparison.FASTER))
         yield from _significant(changes.speedups, "speedup", (LOWER, HIGHER))
     else:
         for change in throughputs[:MAX_LINES]:
-            yield SessionChange(change.identity, "throughput", _ratio(change.dates.log_ratio), None)
+            yield SessionChange(change.configuration_id, "throughput", _ratio(change.dates.log_ratio), None)
         yield TooFewSessions(MINIMUM_DATES)
     yield ConditionsDiffer(tuple(change.column for change in changes.conditions))
 
@@ -96,10 +96,10 @@ def nothing_in_common(changes: MeasurementComparison) -> NothingInCommon:
 
 
 def _significant(changes: Sequence[Change], column: str, outcomes: Sequence[str]) -> Iterator[SessionChange]:
-    significant = [change for change in changes if change.verdict.word in outcomes and change.dates.departure]
+    significant = [change for change in changes if change.significance.word in outcomes and change.dates.departure]
     for change in significant[:MAX_LINES]:
         ratio = _ratio(change.dates.departure or change.dates.log_ratio)
-        yield SessionChange(change.identity, column, ratio, change.verdict.word)
+        yield SessionChange(change.configuration_id, column, ratio, change.significance.word)
 
 
 def _ratio(log_ratio: Estimate) -> number.Number:

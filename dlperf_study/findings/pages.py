@@ -27,7 +27,7 @@ def summary(dataset: Dataset) -> Findings:
         yield from [*nothing, *checks.course(dataset)]
         return
     answers, has_exposed = [], False
-    for question in dataset.plan.questions:
+    for question in dataset.plan.sections:
         answer = list(_ANSWERS[question](dataset)) if question in _ANSWERS else []
         if question == "communication" and has_exposed:
             answer = list(stalls.stalls(dataset, stalls.Loss.INPUT))

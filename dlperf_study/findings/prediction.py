@@ -55,7 +55,7 @@ def page(dataset: Dataset) -> Iterator[object]:
     for prediction in predictions[:MAX_LINES]:
         curve, size = prediction.curve, prediction.sizes[0]
         yield Predicted(
-            curve.identity,
+            curve.configuration_id,
             number.from_bounded(bounded(size.rate, size.rate_interval)),
             curve.rate_unit,
             size.units,
@@ -66,10 +66,10 @@ def page(dataset: Dataset) -> Iterator[object]:
             COVERAGE,
             size.reason,
         )
-    predicted = {(prediction.curve.identity, prediction.curve.unit) for prediction in predictions}
-    yield from back_test([curve for curve in curves if (curve.identity, curve.unit) in predicted])
+    predicted = {(prediction.curve.configuration_id, prediction.curve.unit) for prediction in predictions}
+    yield from back_test([curve for curve in curves if (curve.configuration_id, curve.unit) in predicted])
     for reason, refused in refused_curves(results).items():
-        yield NotPredicted(tuple(dict.fromkeys(curve.identity for curve in refused)), reason)
+        yield NotPredicted(tuple(dict.fromkeys(curve.configuration_id for curve in refused)), reason)
 
 
 def back_test(curves: list[Curve]) -> Iterator[BackTest]:

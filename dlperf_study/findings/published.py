@@ -58,12 +58,12 @@ def page(dataset: Dataset) -> Iterator[object]:
         yield NoSources()
         return
     matches = SameQuestion(read_published(dataset).points, dataset.configurations).matches()
-    measured_identities = set(dataset.measured["identity"])
+    measured_identities = set(dataset.measured["configuration_id"])
     measured = planned = 0
     for match in matches:
-        if measured_identities.intersection(match.identities):
+        if measured_identities.intersection(match.configuration_ids):
             measured += 1
-        elif match.identities:
+        elif match.configuration_ids:
             planned += 1
     yield PublishedCounts(len(matches), len(dataset.plan.published), measured, planned)
     yield from differences(matches)
@@ -71,7 +71,7 @@ def page(dataset: Dataset) -> Iterator[object]:
 
 def differences(matches: Sequence[Match]) -> Iterator[PublishedDifferences]:
     """Yield in what the most similar configurations differ from those published numbers that have none of ours."""
-    unmatched = [match for match in matches if not match.identities]
+    unmatched = [match for match in matches if not match.configuration_ids]
     counts = Counter(difference.name for match in unmatched for difference in match.differences)
     if counts:
         common = tuple(name for name in counts if counts[name] == len(unmatched))

@@ -10,17 +10,17 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.serious_diagnostics import failed_apart
-from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
+from dlperf_study.dataset.target_ci import MOST_FURTHER_ROUNDS
 from dlperf_study.findings import reasons
 from dlperf_study.findings.reasons import NoResult, Reason
 from dlperf_study.metrics.drift import round_effects
-from dlperf_study.metrics.outcome import disturbed_configurations, select_counted
+from dlperf_study.metrics.run_status import disturbed_configurations, select_counted
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 
 #: The subjects of diagnostics that other findings are about.
-REPORTED_ELSEWHERE = ("outcome", "runs_completed", "steadiness")
+REPORTED_ELSEWHERE = ("status", "runs_completed", "steadiness")
 BACKGROUND_LOAD = "background_cores"
 
 
@@ -155,20 +155,20 @@ def implausible(dataset: Dataset) -> Iterator[object]:
     """Yield errors that make numbers doubtful, and ranks that trained apart."""
     apart = failed_apart(dataset.runs)
     if len(apart):
-        failed = set(apart["identity"])
-        subjects = [identity for identity in dataset.configuration_rows if identity in failed]
+        failed = set(apart["configuration_id"])
+        subjects = [configuration_id for configuration_id in dataset.configuration_rows if configuration_id in failed]
         yield TrainedApart(len(apart), tuple(subjects))
     subjects_by_error: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for diagnostic in dataset.serious_diagnostics:
-        subjects_by_error.setdefault((diagnostic.message, diagnostic.columns), []).append(diagnostic.identity)
-    for (message, columns), identities in subjects_by_error.items():
-        yield Implausible(message, columns, tuple(identities))
+        subjects_by_error.setdefault((diagnostic.message, diagnostic.columns), []).append(diagnostic.configuration_id)
+    for (message, columns), configuration_ids in subjects_by_error.items():
+        yield Implausible(message, columns, tuple(configuration_ids))
 
 
 def quick_mode(dataset: Dataset) -> Iterator[QuickMode]:
     """Yield that a study is in quick mode."""
     if dataset.plan.quick:
-        max_runs = max(entry.configuration.repeats for entry in dataset.plan.entries)
+        max_runs = max(entry.configuration.repetitions for entry in dataset.plan.entries)
         yield QuickMode(max_runs, dataset.has_interval, not dataset.plan.is_program)
 
 
@@ -177,19 +177,21 @@ def remedies(dataset: Dataset) -> Iterator[object]:
     plan, load = dataset.plan, background_load(dataset)
     if load:
         yield load
-    missed = dataset.missed_precisions
+    missed = dataset.missed_ci_widths
     if missed:
         remedy = Remedy.IDLE_MACHINE if load else Remedy.OTHER_MACHINE
         needed = [precision.further_rounds(plan) for precision in missed]
         if not load and any(rounds is None or rounds[0] <= MOST_FURTHER_ROUNDS for rounds in needed):
             remedy = Remedy.MORE_ROUNDS
-        total, target = len(dataset.reached_precisions), plan.precision or 0.0
+        total, target = len(dataset.reached_ci_widths), plan.target_ci or 0.0
         yield TargetMissed(len(missed), total, target, remedy, plan.rounds.most, plan.time_budget_minutes)
 
 
 def background_load(dataset: Dataset) -> BackgroundLoad | None:
     """Return the background load in numbers; None without any."""
-    disturbed = disturbed_configurations((dataset.whole or dataset).runs) & set(dataset.configurations["identity"])
+    disturbed = disturbed_configurations((dataset.whole or dataset).runs) & set(
+        dataset.configurations["configuration_id"]
+    )
     if not disturbed:
         return None
     total = len(dataset.completed_runs)
@@ -222,29 +224,29 @@ def course(dataset: Dataset) -> Iterator[object]:
 
 def runs(dataset: Dataset) -> Runs:
     """Return how the runs ended; an interrupted study began fewer."""
-    outcomes: dict[str, int] = dataset.runs["outcome"].value_counts().to_dict()
+    statuses: dict[str, int] = dataset.runs["status"].value_counts().to_dict()
     rows = dataset.configurations
     runnable = rows[rows["unsupported_reason"].isna()]
-    begun = runnable["identity"].map(dataset.run_counts).fillna(0)
+    begun = runnable["configuration_id"].map(dataset.run_counts).fillna(0)
     not_run = int((runnable["runs_planned"] - begun).clip(lower=0).sum())
-    completed = outcomes.pop(Outcome.COMPLETED, 0)
+    completed = statuses.pop(RunStatus.COMPLETED, 0)
     if not_run:
-        outcomes[Reason.NOT_RUN] = not_run
-    total = completed + sum(outcomes.values())
-    return Runs(completed, total, tuple(outcomes.items()), bool(dataset.plan.ingested_from))
+        statuses[Reason.NOT_RUN] = not_run
+    total = completed + sum(statuses.values())
+    return Runs(completed, total, tuple(statuses.items()), bool(dataset.plan.ingested_from))
 
 
 def unmeasured(dataset: Dataset) -> Iterator[object]:
     """Yield the configurations without a throughput, one by name and several by reason; then those in tokens/s."""
     missing: dict[str, NoResult] = {}
     tokens_only = 0
-    for identity in dataset.configurations["identity"]:
-        row = dataset.configuration_rows[identity]
+    for configuration_id in dataset.configurations["configuration_id"]:
+        row = dataset.configuration_rows[configuration_id]
         no_result = reasons.no_throughput(dataset, row)
         if no_result and no_result.reason == Reason.TOKENS_ONLY:
             tokens_only += 1
         elif no_result and is_missing(row.token_throughput) and is_missing(row.throughput):
-            missing[identity] = reasons.without_messages(no_result)
+            missing[configuration_id] = reasons.without_messages(no_result)
     total = len(dataset.configurations)
     if len(missing) == 1:
         yield NoThroughput(*missing.popitem())
@@ -271,12 +273,12 @@ def other_diagnostics(dataset: Dataset) -> Iterator[OtherDiagnostics]:
     """Yield how many errors and warnings no other finding is about."""
     diagnostics = dataset.diagnostics
     remaining = diagnostics[~diagnostics["subject"].isin(REPORTED_ELSEWHERE)]
-    serious = {(diagnostic.identity, diagnostic.subject) for diagnostic in dataset.serious_diagnostics}
+    serious = {(diagnostic.configuration_id, diagnostic.subject) for diagnostic in dataset.serious_diagnostics}
     errors = 0
     for error in remaining[remaining["severity"] == Severity.ERROR].itertuples():
-        errors += (error.identity, error.subject) not in serious
+        errors += (error.configuration_id, error.subject) not in serious
     warnings = Counter(remaining.loc[remaining["severity"] == Severity.WARNING, "subject"])
-    warnings -= Counter(precision.column for precision in dataset.missed_precisions)
+    warnings -= Counter(precision.column for precision in dataset.missed_ci_widths)
     if background_load(dataset):
         del warnings[BACKGROUND_LOAD]
     if errors or warnings.total():

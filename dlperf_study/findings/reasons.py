@@ -9,7 +9,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import throughput_ratio
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
 from dlperf_study.study.grid import Denominator
-from dlperf_study.study.job import BLOCKS, Outcome
+from dlperf_study.study.job import SEQUENTIAL, RunStatus
 
 
 class Reason(StrEnum):
@@ -53,9 +53,9 @@ def no_throughput(dataset: Dataset, row: Any, role: Denominator | None = None) -
     if not is_missing(row.unsupported_reason):
         reason = Reason.NO_LOG if dataset.plan.ingested_from else Reason.NOT_SUPPORTED
         return NoResult(reason, (row.unsupported_reason,), role)
-    runs = dataset.select_runs(row.identity)
-    incomplete = runs[runs["outcome"] != Outcome.COMPLETED]
-    out_of_memory = runs[runs["outcome"] == Outcome.OUT_OF_MEMORY]
+    runs = dataset.select_runs(row.configuration_id)
+    incomplete = runs[runs["status"] != RunStatus.COMPLETED]
+    out_of_memory = runs[runs["status"] == RunStatus.OUT_OF_MEMORY]
     if len(out_of_memory) and not row.runs_completed:
         return NoResult(Reason.OUT_OF_MEMORY, _messages(out_of_memory), role)
     if row.runs_completed:
@@ -76,11 +76,11 @@ def no_throughput(dataset: Dataset, row: Any, role: Denominator | None = None) -
 def _messages(runs: Any) -> tuple[str, ...]:
     """Return the distinct messages of runs, each after how its run ended."""
     messages = []
-    for outcome, message in zip(runs["outcome"], runs["reason"], strict=True):
-        if outcome == Outcome.OUT_OF_MEMORY and not is_missing(message):
+    for status, message in zip(runs["status"], runs["reason"], strict=True):
+        if status == RunStatus.OUT_OF_MEMORY and not is_missing(message):
             messages.append(message)
-        elif outcome != Outcome.OUT_OF_MEMORY:
-            messages.append(outcome if is_missing(message) else f"{outcome}: {message}")
+        elif status != RunStatus.OUT_OF_MEMORY:
+            messages.append(status if is_missing(message) else f"{status}: {message}")
     return tuple(dict.fromkeys(messages))
 
 
@@ -93,12 +93,12 @@ def without_messages(no_result: NoResult) -> NoResult:
 
 def no_ratio(dataset: Dataset, row: Any, role: Denominator) -> NoResult | None:
     """Return why a configuration has no ratio to its baseline or reference; None if both have a throughput."""
-    identity = getattr(row, f"{role}_identity")
-    if is_missing(identity):
+    configuration_id = getattr(row, f"{role}_id")
+    if is_missing(configuration_id):
         return NoResult(Reason.NOT_DECLARED, role=role)
     if role == "baseline" and not dataset.plan.has_speedups:
         return NoResult(Reason.NO_SPEEDUPS)
-    denominator = dataset.configuration_rows[identity]
+    denominator = dataset.configuration_rows[configuration_id]
     return no_throughput(dataset, denominator, role) or no_throughput(dataset, row)
 
 
@@ -107,18 +107,18 @@ def no_comparison(dataset: Dataset, row: Any, role: Denominator) -> NoResult:
     missing = no_ratio(dataset, row, role)
     if missing:
         return missing
-    if row.runs_completed < MINIMUM_RUNS and dataset.plan.order != BLOCKS:
+    if row.runs_completed < MINIMUM_RUNS and dataset.plan.order != SEQUENTIAL:
         return NoResult(Reason.TOO_FEW_RUNS, count=int(row.runs_completed))
-    throughputs, entry = dataset.throughputs, dataset.plan.by_identity[row.identity]
-    denominator_identity = str(entry.denominator(role))
-    if not {row.identity, denominator_identity} <= throughputs.keys():
+    throughputs, entry = dataset.throughputs, dataset.plan.by_id[row.configuration_id]
+    denominator_id = str(entry.denominator(role))
+    if not {row.configuration_id, denominator_id} <= throughputs.keys():
         return NoResult(Reason.NOT_IN_TABLE)
-    numerator, denominator = throughputs[row.identity], throughputs[denominator_identity]
+    numerator, denominator = throughputs[row.configuration_id], throughputs[denominator_id]
     reason = throughput_ratio(entry, role, throughputs).reason
     if reason is NoInterval.EQUAL_VALUES:
         is_paired = numerator.rounds is not None and denominator.rounds is not None
         return NoResult(Reason.EQUAL_DIFFERENCES if is_paired else Reason.EQUAL_RUNS)
-    if reason is NoInterval.FEW_ROUNDS and dataset.plan.order == BLOCKS:
+    if reason is NoInterval.FEW_ROUNDS and dataset.plan.order == SEQUENTIAL:
         return NoResult(Reason.SEQUENTIAL_ORDER)
     if reason in (NoInterval.FEW_VALUES, NoInterval.FEW_ROUNDS) and denominator.values.size < MINIMUM_RUNS:
         return NoResult(Reason.TOO_FEW_RUNS, role=role, count=denominator.values.size)

@@ -65,12 +65,12 @@ def energy(dataset: Dataset) -> Iterator[object]:
             yield NoEnergy(obstacles)
         return
     devices = ", ".join(dict.fromkeys(runs["energy_of"].dropna()))
-    extremes = {"lowest": rows["identity"].iloc[0], "highest": rows["identity"].iloc[-1]}
+    extremes = {"lowest": rows["configuration_id"].iloc[0], "highest": rows["configuration_id"].iloc[-1]}
     if len(rows) == 1:
-        extremes = {"": rows["identity"].iloc[0]}
-    for extreme, identity in extremes.items():
-        row = dataset.configuration_rows[identity]
-        yield Energy(identity, number.from_column(row, "energy_per_sample"), devices, extreme)
+        extremes = {"": rows["configuration_id"].iloc[0]}
+    for extreme, configuration_id in extremes.items():
+        row = dataset.configuration_rows[configuration_id]
+        yield Energy(configuration_id, number.from_column(row, "energy_per_sample"), devices, extreme)
 
 
 def memory(dataset: Dataset) -> Iterator[PeakMemory]:
@@ -79,7 +79,7 @@ def memory(dataset: Dataset) -> Iterator[PeakMemory]:
         peaks = dataset.measured.dropna(subset=column)
         if len(peaks):
             row = next(peaks.sort_values(column).iloc[::-1].itertuples())
-            yield PeakMemory(str(row.identity), float(getattr(row, column)), column)
+            yield PeakMemory(str(row.configuration_id), float(getattr(row, column)), column)
             return
 
 

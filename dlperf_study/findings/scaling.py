@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.dataset.cells import is_missing
-from dlperf_study.dataset.configuration_table import VERDICTS
+from dlperf_study.dataset.configuration_table import SIGNIFICANCES
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.series import by_series
 from dlperf_study.findings import communication, number, reasons
 from dlperf_study.findings.number import Number
 from dlperf_study.findings.reasons import NoResult, Reason
-from dlperf_study.metrics import comparison, outcome
+from dlperf_study.metrics import comparison, run_status
 from dlperf_study.study.grid import Denominator
 from dlperf_study.training.part_names import same_alone
 
@@ -23,12 +23,12 @@ OUTCOMES = (
     comparison.FASTER,
     comparison.SLOWER,
     comparison.EQUAL,
-    comparison.NOT_DISTINGUISHABLE,
+    comparison.NO_SIGNIFICANT_DIFFERENCE,
     comparison.TOO_FEW_RUNS,
     comparison.BACKGROUND_LOAD,
 )
 #: The parts of a step that a difference may lie in; where it lies is unknown otherwise.
-CAUSES = (comparison.COMPUTATION, comparison.INPUT, comparison.EXCHANGE, comparison.SEVERAL)
+CAUSES = (comparison.COMPUTATION, comparison.INPUT, comparison.COMMUNICATION_ALONE, comparison.SEVERAL)
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ Compared = Comparison | NotCompared
 def speedups(dataset: Dataset) -> list[Compared]:
     """Return the speedup at the largest measured and the largest planned device count of each series."""
     compared: list[Compared] = []
-    measured = set(dataset.measured["identity"])
-    for identities in by_series(dataset):
-        largest = [identity for identity in identities if identity in measured][-1:]
-        for identity in dict.fromkeys((*largest, identities[-1])):
-            row = dataset.configuration_rows[identity]
+    measured = set(dataset.measured["configuration_id"])
+    for configuration_ids in by_series(dataset):
+        largest = [configuration_id for configuration_id in configuration_ids if configuration_id in measured][-1:]
+        for configuration_id in dict.fromkeys((*largest, configuration_ids[-1])):
+            row = dataset.configuration_rows[configuration_id]
             if not row.is_baseline:
                 compared.append(_compared(dataset, row, "baseline"))
     return compared
@@ -134,7 +134,7 @@ def references(dataset: Dataset) -> list[Compared]:
     """Return the comparison of each configuration with its reference, in the order of the references."""
     compared: list[Compared] = []
     for row in referring_rows(dataset):
-        if not same_program(row, dataset.configuration_rows[row.reference_identity]):
+        if not same_program(row, dataset.configuration_rows[row.reference_id]):
             compared.append(_compared(dataset, row, "reference"))
     return compared
 
@@ -142,12 +142,12 @@ def references(dataset: Dataset) -> list[Compared]:
 def referring_rows(dataset: Dataset) -> list[Any]:
     """Return the rows with a selected reference other than themselves, in the order of the references."""
     rows = dataset.configurations
-    order = {identity: position for position, identity in enumerate(rows["identity"])}
-    selected = rows.loc[rows["is_reference"], "identity"]
-    referring = rows[~rows["is_reference"] & rows["reference_identity"].isin(selected)]
-    positions = referring["reference_identity"].map(order).sort_values(kind="stable")
-    identities = referring.loc[positions.index, "identity"]
-    return [dataset.configuration_rows[identity] for identity in identities]
+    order = {configuration_id: position for position, configuration_id in enumerate(rows["configuration_id"])}
+    selected = rows.loc[rows["is_reference"], "configuration_id"]
+    referring = rows[~rows["is_reference"] & rows["reference_id"].isin(selected)]
+    positions = referring["reference_id"].map(order).sort_values(kind="stable")
+    configuration_ids = referring.loc[positions.index, "configuration_id"]
+    return [dataset.configuration_rows[configuration_id] for configuration_id in configuration_ids]
 
 
 def same_program(row: Any, reference: Any) -> bool:
@@ -189,7 +189,7 @@ def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
     """Return why nothing is compared."""
     if role == "baseline":
         return NothingCompared(role, dataset.plan.has_speedups)
-    return NothingCompared(role, bool(dataset.configurations["reference_identity"].notna().any()))
+    return NothingCompared(role, bool(dataset.configurations["reference_id"].notna().any()))
 
 
 def significant(tested: Sequence[Comparison]) -> list[Comparison]:
@@ -211,30 +211,33 @@ def counts(tested: Sequence[Comparison], role: Denominator) -> ComparisonCounts:
 def throughputs(dataset: Dataset) -> list[Throughput]:
     """Return the throughput of each measured configuration."""
     column = dataset.rate
-    return [Throughput(row.identity, number.from_column(row, column), column) for row in dataset.measured.itertuples()]
+    return [
+        Throughput(row.configuration_id, number.from_column(row, column), column)
+        for row in dataset.measured.itertuples()
+    ]
 
 
 def _compared(dataset: Dataset, row: Any, role: Denominator) -> Compared:
-    baseline = dataset.configuration_rows[getattr(row, f"{role}_identity")]
-    result, column = getattr(row, VERDICTS[role]), comparison.RATIOS[role]
+    baseline = dataset.configuration_rows[getattr(row, f"{role}_id")]
+    result, column = getattr(row, SIGNIFICANCES[role]), comparison.RATIOS[role]
     if is_missing(result):
         no_result = reasons.without_messages(reasons.no_comparison(dataset, row, role))
-        return NotCompared(row.identity, baseline.identity, role, no_result)
+        return NotCompared(row.configuration_id, baseline.configuration_id, role, no_result)
     ratio = number.from_column(row, column)
     efficiency = exposed = cause = None
     if role == "baseline":
-        exposed = communication.exposed_share(dataset, row.identity)
+        exposed = communication.exposed_communication_share(dataset, row.configuration_id)
         if row.world_size != baseline.world_size and not is_missing(row.efficiency):
             efficiency = number.from_column(row, "efficiency")
-    elif result in (comparison.FASTER, comparison.SLOWER) and row.difference_lies_in in CAUSES:
-        cause = row.difference_lies_in
+    elif result in (comparison.FASTER, comparison.SLOWER) and row.largest_difference in CAUSES:
+        cause = row.largest_difference
     disturbed: tuple[str, ...] = ()
     if result == comparison.BACKGROUND_LOAD:
-        names = outcome.disturbed_configurations((dataset.whole or dataset).runs)
-        disturbed = tuple(each.identity for each in (row, baseline) if each.identity in names)
+        names = run_status.disturbed_configurations((dataset.whole or dataset).runs)
+        disturbed = tuple(each.configuration_id for each in (row, baseline) if each.configuration_id in names)
     return Comparison(
-        row.identity,
-        baseline.identity,
+        row.configuration_id,
+        baseline.configuration_id,
         role,
         result,
         ratio,
@@ -244,6 +247,6 @@ def _compared(dataset: Dataset, row: Any, role: Denominator) -> Compared:
         equal_within=getattr(row, f"{column}_equal_within"),
         rounds_missing=int(getattr(row, f"{column}_rounds_missing")),
         disturbed=disturbed,
-        needs_correction=result == comparison.NOT_DISTINGUISHABLE and (ratio.low > 1 or ratio.high < 1),
-        is_doubtful=(row.identity, column) in dataset.doubtful_numbers,
+        needs_correction=result == comparison.NO_SIGNIFICANT_DIFFERENCE and (ratio.low > 1 or ratio.high < 1),
+        is_doubtful=(row.configuration_id, column) in dataset.doubtful_numbers,
     )

@@ -1,6 +1,6 @@
-"""Metadata declared in ``identity.yaml`` or in ``configuration.json`` next to logs.
+"""Metadata declared in ``metadata.yaml`` or in ``configuration.json`` next to logs.
 
-``identity.yaml`` is first inferred from names, for a person to check, correct and confirm.
+``metadata.yaml`` is first inferred from names, for a person to check, correct and confirm.
 """
 
 import json
@@ -29,13 +29,13 @@ from dlperf_study.study.validation import Section, validate
 
 HEAD = """\
 # The runs that these logs are of, inferred from the names of folders and files. Check every line: what no name says
-# can be added (image_size, optimizer, data_source, ...; docs/ingest.md) and is missing otherwise. Then write
+# can be added (image_size, optimizer, data_loader, ...; docs/ingest.md) and is missing otherwise. Then write
 # `confirmed: true`, or call ingest again with --accept.
 """
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"
 _COUNTS = ("global_batch", "steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
-_NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds")
+_NOT_DECLARED = ("study", "repetitions", "quick", "timeout_seconds")
 #: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
 #: Tables of numbers, which some programs write instead of a log, or next to it.
@@ -50,7 +50,7 @@ class RunSection(Section):
     part: int = Field(default=0, ge=1)
 
 
-class IdentityFile(Section):
+class MetadataFile(Section):
     """The whole file."""
 
     confirmed: bool
@@ -73,17 +73,17 @@ def _metadata_section() -> type[BaseModel]:
 MetadataSection = _metadata_section()
 
 
-def read_identity_file(path: Path) -> tuple[StudyMetadata, bool]:
+def read_metadata_file(path: Path) -> tuple[StudyMetadata, bool]:
     """Return the metadata of an identity file, and whether they are confirmed."""
-    keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
-    file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
+    keys = {"": tuple(MetadataFile.model_fields), "baseline": tuple(study_parameters())}
+    file = validate(MetadataFile, read_mapping(path), display_path(path), keys)
     configurations = []
     for index, content in enumerate(file.configurations):
         configurations.append(_parse_metadata(content, f"{display_path(path)}: configurations[{index}]"))
     return StudyMetadata(file.study, file.scaling, file.baseline, tuple(configurations)), file.confirmed
 
 
-def write_identity_file(path: Path, study: StudyMetadata, confirmed: bool) -> None:
+def write_metadata_file(path: Path, study: StudyMetadata, confirmed: bool) -> None:
     """Write an identity file."""
     configurations = []
     for metadata in study.configurations:

@@ -11,7 +11,7 @@ from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.logs import declared_metadata
 from dlperf_study.logs.inferred_metadata import infer_configurations
-from dlperf_study.logs.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
+from dlperf_study.logs.log_files import CONFIGURATION_FILE, METADATA_FILE, LogFile, find_log_files, stem
 from dlperf_study.logs.metadata import REQUIRED, StudyMetadata, metadata_problems
 from dlperf_study.logs.own_format import FORMAT_FILE, assign_own_formats, format_file_next_to
 from dlperf_study.logs.proposed_format import proposed_format
@@ -27,7 +27,7 @@ _EXAMPLE: Mapping[str, str | int] = {
     "model": "my_network",
     "nodes": 1,
     "devices_per_node": 8,
-    "servers": 0,
+    "parameter_servers": 0,
     "batch_per_device": 64,
     "precision": "fp32",
 }
@@ -60,12 +60,12 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
         raise MetadataError(f"invalid study name {name!r}: {rule}")
     root = folder.resolve()
-    path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
+    path = root.with_name(f"{stem(root.stem)}.{METADATA_FILE}") if root.is_file() else root / METADATA_FILE
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
     files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
     declared, undeclared = declared_metadata.declared_configurations(files)
     is_read = path.exists()
-    study, confirmed = declared_metadata.read_identity_file(path) if is_read else _infer_study(root, undeclared)
+    study, confirmed = declared_metadata.read_metadata_file(path) if is_read else _infer_study(root, undeclared)
     configurations = (*study.configurations, *declared)
     if not configurations:
         raise MetadataError(_no_metadata(folder, undeclared))
@@ -76,7 +76,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     if not (accept and any(metadata_problems(configurations))):
         try:
             if not path.exists() and study.configurations:
-                declared_metadata.write_identity_file(path, study, accept)
+                declared_metadata.write_metadata_file(path, study, accept)
             elif path.exists() and accept and not confirmed:
                 declared_metadata.confirm(path)
         except OSError as error:
@@ -100,7 +100,7 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
     return (
         f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
         "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
-        f"{IDENTITY_FILE}, as docs/ingest.md shows{_proposal(files)}"
+        f"{METADATA_FILE}, as docs/ingest.md shows{_proposal(files)}"
     )
 
 

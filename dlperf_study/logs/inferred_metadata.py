@@ -144,7 +144,7 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
         "model": name.model,
         "nodes": name.nodes,
         "devices_per_node": name.devices_per_node,
-        "servers": _NO_SERVERS,
+        "parameter_servers": _NO_SERVERS,
         "batch_per_device": name.batch_per_device,
         "precision": canonical_precision(name.precision),
     }

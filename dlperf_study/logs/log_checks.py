@@ -20,7 +20,7 @@ from dlperf_study.study.precision import FULL
 _ALLOWED_SHARE, _ALLOWED_LINES = 0.05, 3
 #: How many distances between steps tell the usual one; a larger one by this factor is a gap.
 _NEIGHBOURS, _GAP_FACTOR = 9, 1.5
-#: Kinds of data sources that programs tell apart: generated, read by DALI, read in any other way.
+#: Kinds of data loaders that programs tell apart: generated, read by DALI, read in any other way.
 SYNTHETIC, DALI, READ = "synthetic", "dali", "read"
 #: Modes in which nothing is trained contain one of these, and not ``train``: ``forward-only``, ``evaluation``.
 _UNTRAINED_MODES = ("forward", "eval", "infer", "predict")
@@ -133,13 +133,13 @@ def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
 
 
 def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -> Iterator[Diagnostic]:
-    """Yield logs with an uncommon data source that metadata omit."""
-    if "data_source" in parameters:
+    """Yield logs with an uncommon data loader that metadata omit."""
+    if "data_loader" in parameters:
         return
     for log in logs:
-        for statement, kinds in _data_sources(log):
+        for statement, kinds in _data_loaders(log):
             if kinds in ({SYNTHETIC}, {DALI}):
-                yield Diagnostic(str(log.source), f"{statement}, and its data_source is not stated")
+                yield Diagnostic(str(log.source), f"{statement}, and its data_loader is not stated")
 
 
 def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
@@ -181,15 +181,15 @@ def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) 
     log_ratio, ratio = log.facts.get("sample_ratio"), parameters.get("sample_ratio")
     if log_ratio is not None and ratio is not None and float(log_ratio) != float(ratio):
         yield f"{log.source}: states sample_ratio {log_ratio}, but its metadata say {ratio}"
-    data_source = str(parameters.get("data_source") or "")
-    kind = next((kind for kind in (SYNTHETIC, DALI) if data_source.startswith(kind)), READ)
-    for statement, kinds in _data_sources(log):
-        if data_source and kind not in kinds:
-            yield f"{log.source}: {statement}, but its metadata say data_source {data_source}"
+    data_loader = str(parameters.get("data_loader") or "")
+    kind = next((kind for kind in (SYNTHETIC, DALI) if data_loader.startswith(kind)), READ)
+    for statement, kinds in _data_loaders(log):
+        if data_loader and kind not in kinds:
+            yield f"{log.source}: {statement}, but its metadata say data_loader {data_loader}"
 
 
-def _data_sources(log: ParsedLog) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield statements about data, with the data sources they allow."""
+def _data_loaders(log: ParsedLog) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield statements about data, with the data loaders they allow."""
     if log.format.synthetic_data_only:
         yield f"{log.format.title} has synthetic data only", frozenset({SYNTHETIC})
     if dali := log.facts.get("use_dali"):

@@ -14,7 +14,7 @@ from dlperf_study.logs.blocks import DAMAGE, LogSource, log_sources, no_text_rea
 
 #: The first bytes of an archive with members; the list of its members is at its end.
 _ZIP_MAGIC = b"PK\x03\x04"
-CONFIGURATION_FILE, IDENTITY_FILE = "configuration.json", "identity.yaml"
+CONFIGURATION_FILE, METADATA_FILE = "configuration.json", "metadata.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scalar
 
 #: Parameters that the ingestion itself sets.
-_SET_BY_INGESTION = ("study", "quick", "repeats")
+_SET_BY_INGESTION = ("study", "quick", "repetitions")
 #: What must be declared of every configuration: without it no rate is a job's, and no two can be compared.
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _SET_BY_INGESTION)
 UNSTATED = "unstated"
@@ -47,7 +47,7 @@ class Extras:
     devices_per_process: int | None = None
     device: str | None = None
     device_name: str | None = None
-    link: str | None = None
+    interconnect: str | None = None
     library: str | None = None
     library_version: str | None = None
 
@@ -71,7 +71,7 @@ class LogMetadata:
     def configuration(self, study: str) -> Configuration:
         """Return it as a configuration; unstated parameters have meaningless values there."""
         strings = dict.fromkeys(("cluster", "strategy"), UNSTATED)
-        values = {**strings, **self.parameters, "study": study, "quick": False, "repeats": len(self.runs)}
+        values = {**strings, **self.parameters, "study": study, "quick": False, "repetitions": len(self.runs)}
         return Configuration.from_mapping(values, self.source)
 
     @property
@@ -132,8 +132,8 @@ class StudyMetadata:
         """The first log of each run, by identity and repetition."""
         logs: dict[tuple[str, int], str] = {}
         for metadata in self.configurations:
-            identity = metadata.configuration(self.name).identity
-            logs |= {(identity, run.repetition): run.logs[0] for run in metadata.runs}
+            configuration_id = metadata.configuration(self.name).configuration_id
+            logs |= {(configuration_id, run.repetition): run.logs[0] for run in metadata.runs}
         return logs
 
     def unused_files(self, files: Iterable[LogFile]) -> list[str]:
@@ -199,7 +199,7 @@ def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str
     for metadata in configurations:
         if metadata.missing:
             continue
-        first = earlier.setdefault(metadata.configuration(UNSTATED).identity, metadata)
+        first = earlier.setdefault(metadata.configuration(UNSTATED).configuration_id, metadata)
         if first is not metadata:
             parameters = format_values({name: metadata.parameters[name] for name in REQUIRED})
             logs = f"{next(iter(first.logs), first.source)} and {next(iter(metadata.logs), metadata.source)}"

@@ -73,7 +73,7 @@ def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
     """Raise LogError if the steps of a log start over."""
     for log in logs:
         if log.restarts.size:
-            reason = "several runs in one log, or a resumed one; an identity.yaml may state the part of each run"
+            reason = "several runs in one log, or a resumed one; a metadata.yaml may state the part of each run"
             raise LogError(f"{log.source}: steps start over at line {log.restarts[0]}: {reason}")
 
 

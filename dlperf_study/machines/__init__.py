@@ -1,1 +1,1 @@
-"""Where runs take place: clusters, launchers, guards, and what starts, watches and ends processes there."""
+"""Where runs take place: clusters, launchers, node agents, and what starts, watches and ends processes there."""

@@ -5,10 +5,15 @@ from functools import partial
 from typing import cast
 
 from dlperf_study.metrics.metric import COMMUNICATION, Dtype, Gap, Metric, Summary, list_names
-from dlperf_study.records.lines import EXCHANGE, CollectiveLine, exchange_window_name, size_of_collectives
+from dlperf_study.records.lines import (
+    COMMUNICATION_ALONE,
+    CollectiveLine,
+    communication_window_name,
+    size_of_collectives,
+)
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
+from dlperf_study.study.communication import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
 
 #: How many bytes each link carries for each byte of a collective's size, among n ranks (nccl-tests, PERFORMANCE.md).
 BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
@@ -25,7 +30,7 @@ def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | 
     """Return the collectives of the rank that moves most bytes, or None."""
     of_ranks = []
     for log in run.ranks:
-        lines = cast(list[CollectiveLine], log.facts.get("exchanges", []))
+        lines = cast(list[CollectiveLine], log.facts.get("collective_operations", []))
         of_ranks.append([line for line in lines if kind in (None, line["kind"]) and group in (None, line.get("group"))])
     return max(of_ranks, key=size_of_collectives)
 
@@ -44,9 +49,9 @@ def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None
     size = collective_bytes(run, kind, group)
     if size is None:
         return None
-    window = run.slowest(exchange_window_name(kind, group))
+    window = run.slowest(communication_window_name(kind, group))
     if window is None and size == collective_bytes(run):
-        return run.slowest(EXCHANGE)
+        return run.slowest(COMMUNICATION_ALONE)
     return window
 
 
@@ -68,8 +73,8 @@ def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
 
 def _no_such(gap: Gap) -> str:
     """Return why there are no collectives of a kind."""
-    if set(gap.runs["exchange"]) != {COLLECTIVES}:
-        return "its exchange is of one kind: bytes are in gradient_bytes, and the rate in bus_bandwidth"
+    if set(gap.runs["communication"]) != {COLLECTIVES}:
+        return "its communication is of one kind: bytes are in gradient_bytes, and the rate in bus_bandwidth"
     return "no step has such collectives, or they were not measured alone"
 
 
@@ -104,11 +109,14 @@ def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
     alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
     return (
         _size(
-            f"{group}_exchange_bytes", f"Bytes over {group}", sent, value=lambda run: collective_bytes(run, group=group)
+            f"{group}_communication_bytes",
+            f"Bytes over {group}",
+            sent,
+            value=lambda run: collective_bytes(run, group=group),
         ),
         _seconds(
-            f"{group}_exchange_seconds",
-            f"Exchange over {group}",
+            f"{group}_communication_seconds",
+            f"Communication over {group}",
             alone,
             value=lambda run: seconds_alone(run, group=group),
         ),
@@ -126,6 +134,6 @@ _OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _define_metr
 _OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _define_group_metrics(group, meaning))
 METRICS = (*_OF_KINDS, *_OF_GROUPS)
 SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}
-SECONDS_OF_GROUPS = {f"{group}_exchange_seconds": f"over {group}" for group in _GROUPS}
+SECONDS_OF_GROUPS = {f"{group}_communication_seconds": f"over {group}" for group in _GROUPS}
 COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS if metric.name not in SECONDS_OF_KINDS)
 GROUP_COLUMNS = list_names(_OF_GROUPS)

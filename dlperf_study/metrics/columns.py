@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
 from dlperf_study.metrics.metric import (
     DATASET_TABLES,
@@ -25,8 +25,17 @@ from dlperf_study.metrics.metric import (
 
 __all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "list_columns"]
 
-FAMILIES = ["published", "parameters", "outcome", "throughput", "scaling", "comparison", "step_times", "steady_state"]
-FAMILIES += ["computation", "communication", "collectives", "pipeline_bubble", "exchange_reports", "utilisation"]
+FAMILIES = [
+    "published",
+    "parameters",
+    "run_status",
+    "throughput",
+    "scaling",
+    "comparison",
+    "step_times",
+    "steady_state",
+]
+FAMILIES += ["computation", "communication", "collectives", "pipeline_bubble", "communication_reports", "utilisation"]
 FAMILIES += ["tuning", "process_resources", "energy", "gpu_state", "network", "ingested", "environment"]
 
 
@@ -37,7 +46,7 @@ def columns_by_name(metrics: Iterable[tuple[str, Iterable[Metric]]]) -> dict[str
     for file, declared in metrics:
         for column in (column for metric in declared for column in metric.columns):
             if column.name in columns:
-                raise EvidenceError(f"{files[column.name]} and {file} both declare the column {column.name}")
+                raise RecordError(f"{files[column.name]} and {file} both declare the column {column.name}")
             columns[column.name], files[column.name] = column, file
     return columns
 
@@ -74,17 +83,17 @@ def _all_columns() -> dict[str, Metric]:
 @cached_by_parts
 def _load_user_metrics() -> list[tuple[str, tuple[Metric, ...]]]:
     """Return the metrics of each user's part, with its file."""
-    parts = locations(__package__, "metric", EvidenceError).values()
+    parts = locations(__package__, "metric", RecordError).values()
     return [(part.source, _load_metrics(part)) for part in parts if not part.is_built_in]
 
 
 def _load_metrics(part: PartLocation) -> tuple[Metric, ...]:
-    metrics = getattr(import_part(part, EvidenceError), "METRICS", ())
+    metrics = getattr(import_part(part, RecordError), "METRICS", ())
     if not metrics or not all(isinstance(metric, Metric) for metric in metrics):
-        raise EvidenceError(f"{part.source}: it has no METRICS, a tuple of the metrics that it declares")
+        raise RecordError(f"{part.source}: it has no METRICS, a tuple of the metrics that it declares")
     for metric in metrics:
         if not set(metric.tables) <= set(RC) or metric.source is not Source.COMPLETED_RUN:
-            raise EvidenceError(
+            raise RecordError(
                 f"{part.source}: {metric.name}: a metric of yours is of completed runs, with tables R or RC"
             )
     return tuple(replace(metric, value=_naming(part, metric)) for metric in metrics)
@@ -101,8 +110,8 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
         try:
             return formula(run)
         except Exception as error:
-            of_run = f"{metric.name} of run {run.repetition} of {run.identity}"
-            raise EvidenceError(f"{part.source}: {of_run} raises {type(error).__name__}: {error}") from error
+            of_run = f"{metric.name} of run {run.repetition} of {run.configuration_id}"
+            raise RecordError(f"{part.source}: {of_run} raises {type(error).__name__}: {error}") from error
 
     return value
 

@@ -11,19 +11,19 @@ import numpy as np
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.metrics import collectives, computation, metric, process_resources, step_times, throughput
-from dlperf_study.records.lines import EXCHANGE
+from dlperf_study.records.lines import COMMUNICATION_ALONE
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
+from dlperf_study.study.communication import ALL_REDUCE, COLLECTIVES, NO_COMMUNICATION
 from dlperf_study.study.study import COMPARISON, PUBLISHED
 
-#: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
-LEAST_EXCHANGE_ERROR = 0.01
-#: Below it, waiting for jitter of a configuration is not reported.
+#: The least share of its mean by which the mean of a transfer is uncertain, whatever its few repetitions say.
+LEAST_COMMUNICATION_ERROR = 0.01
+#: Below it, synchronisation jitter of a configuration is not reported.
 MIN_JITTER_SECONDS = 0.002
 #: How many bytes each link carries in an all-reduce for each byte that is reduced.
 _, _bus_factor = collectives.BUS_FACTORS[ALL_REDUCE]
-#: Possible explanations of a step that waits longer than the exchange takes.
+#: Possible explanations of a step that waits longer than the communication takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
 OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
 RANKS_WAIT = "ranks wait for each other inside their computation"
@@ -32,7 +32,7 @@ NOT_GIVEN = "not given: "
 
 
 @dataclass(frozen=True)
-class ExchangeCost:
+class CommunicationCost:
     """Time of an all-reduce: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
 
     latency_seconds: float
@@ -40,21 +40,21 @@ class ExchangeCost:
 
 
 @metric.once_per_run
-def exposed_seconds(run: Run) -> float | None:
+def exposed_communication_seconds(run: Run) -> float | None:
     """Return step − computation − input per step; may be negative."""
-    seconds_without_exchange, waiting = computation.computation_seconds(run), computation.input_seconds(run)
-    if seconds_without_exchange is None:
+    seconds_without_communication, waiting = computation.compute_seconds(run), computation.input_seconds(run)
+    if seconds_without_communication is None:
         return None
-    if computation.exchange_kind(run) == NO_EXCHANGE:
+    if computation.communication_kind(run) == NO_COMMUNICATION:
         # The computation is what the step is without the wait, up to rounding.
         return 0.0
     # Of a program that does not measure the wait, it is part of both.
-    return step_times.step_seconds(run) - seconds_without_exchange - (waiting or 0.0)
+    return step_times.step_seconds(run) - seconds_without_communication - (waiting or 0.0)
 
 
-def exposed_share(run: Run) -> float | None:
+def exposed_communication_share(run: Run) -> float | None:
     """Return exposed communication as a share of a step, or None."""
-    return throughput.step_share(run, exposed_seconds(run))
+    return throughput.step_share(run, exposed_communication_seconds(run))
 
 
 @metric.once_per_run
@@ -68,7 +68,7 @@ def exposed_error_seconds(run: Run) -> float:
 def jitter_seconds(run: Run) -> float | None:
     """Return how long a step waits for random stragglers; part of exposed.
 
-    Mean over steps of the slowest rank − mean of the rank that is slowest on average, in computation without exchange;
+    Mean over steps of the slowest rank − mean of the rank that is slowest on average, in compute-only steps;
     by chance below 0. 0 if ranks don't wait for each other. None if they wait inside their computation, as with a
     sharded classifier, and if computation was not measured.
     """
@@ -88,34 +88,34 @@ def overlap(run: Run) -> float | None:
 
     Above 1 by chance. None if a part was not measured, and if threads share cores.
     """
-    exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
-    if exposed is None or exchange is None or jitter is None or process_resources.shared_cores(run):
+    exposed, alone, jitter = exposed_communication_seconds(run), run.slowest(COMMUNICATION_ALONE), jitter_seconds(run)
+    if exposed is None or alone is None or jitter is None or process_resources.shared_cores(run):
         return None
-    return 1 - (exposed - jitter) / exchange.mean_seconds
+    return 1 - (exposed - jitter) / alone.mean_seconds
 
 
 def unexplained_waiting_seconds(run: Run) -> float:
     """Return the exposed time beyond the standalone time; 0 if unknown."""
-    exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
-    if exposed is None or exchange is None:
+    exposed, alone = exposed_communication_seconds(run), run.slowest(COMMUNICATION_ALONE)
+    if exposed is None or alone is None:
         return 0.0
-    return max(0.0, exposed - exchange.mean_seconds)
+    return max(0.0, exposed - alone.mean_seconds)
 
 
 def bus_bandwidth(run: Run) -> float | None:
     """Return the bus bandwidth of an all-reduce: bytes / t × 2(n−1)/n (nccl-tests)."""
-    devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
-    if computation.exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
+    devices, alone = run.configuration.world_size, run.slowest(COMMUNICATION_ALONE)
+    if computation.communication_kind(run) != ALL_REDUCE or devices < 2 or alone is None or alone.bytes is None:
         return None
-    return exchange.bytes / exchange.mean_seconds * _bus_factor(devices)
+    return alone.bytes / alone.mean_seconds * _bus_factor(devices)
 
 
 @metric.once_per_run
-def exchange_cost(run: Run) -> ExchangeCost | None:
+def communication_cost(run: Run) -> CommunicationCost | None:
     """Return latency and seconds per byte, by least squares over sizes."""
-    if not run.ranks or computation.exchange_kind(run) == COLLECTIVES:
+    if not run.ranks or computation.communication_kind(run) == COLLECTIVES:
         return None
-    names = filter(lambda name: name.startswith(EXCHANGE), run.ranks[0].windows)
+    names = filter(lambda name: name.startswith(COMMUNICATION_ALONE), run.ranks[0].windows)
     windows = [window for window in map(run.slowest, names) if window and window.bytes]
     if len(windows) < 3:
         return None
@@ -125,84 +125,92 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
 def link_bandwidth(run: Run) -> float | None:
     """Return the bus bandwidth without latency, from the fitted cost."""
-    cost = exchange_cost(run)
+    cost = communication_cost(run)
     if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
         return None
     return _bus_factor(run.configuration.world_size) / cost.seconds_per_byte
 
 
-def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
+def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> CommunicationCost:
     """Return the weighted least-squares line of time over bytes."""
     seconds = np.array([window.mean_seconds for window in windows])
     errors = np.array([computation.mean_error(window.step_seconds) for window in windows])
-    weights = 1 / np.maximum(errors, LEAST_EXCHANGE_ERROR * seconds)
+    weights = 1 / np.maximum(errors, LEAST_COMMUNICATION_ERROR * seconds)
     terms = np.stack([np.ones_like(sizes), sizes], axis=1)
     (latency, per_byte), *_ = np.linalg.lstsq(terms * weights[:, None], seconds * weights, rcond=None)
-    return ExchangeCost(float(latency), float(per_byte))
+    return CommunicationCost(float(latency), float(per_byte))
 
 
-def exchange_seconds(run: Run) -> float | None:
+def communication_seconds(run: Run) -> float | None:
     """Return the slowest rank's standalone communication time, or None."""
-    exchange = run.slowest(EXCHANGE)
-    return exchange.mean_seconds if exchange else None
+    alone = run.slowest(COMMUNICATION_ALONE)
+    return alone.mean_seconds if alone else None
 
 
-def _jitter_of_exchange(run: Run) -> float | None:
-    if computation.exchange_kind(run) == NO_EXCHANGE:
+def _jitter_of_communication(run: Run) -> float | None:
+    if computation.communication_kind(run) == NO_COMMUNICATION:
         return None
     return jitter_seconds(run)
 
 
-def _exchange_latency(run: Run) -> float | None:
-    cost = exchange_cost(run)
+def _communication_latency(run: Run) -> float | None:
+    cost = communication_cost(run)
     return cost.latency_seconds if cost else None
 
 
 def negative_communication(run: Run) -> Iterator[Diagnostic]:
     """A step is shorter than its computation, beyond its spread."""
-    exposed = exposed_seconds(run)
+    exposed = exposed_communication_seconds(run)
     if exposed is not None and exposed < -computation.ERRORS * exposed_error_seconds(run):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
-        yield Diagnostic("exposed_seconds", f"{message}. The machine may have been slower in the windows around it")
+        yield Diagnostic(
+            "exposed_communication_seconds", f"{message}. The machine may have been slower in the windows around it"
+        )
 
 
 def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
     """Exposed exceeds standalone communication, or the overlap is missing."""
-    exposed, exchange, overlapped = exposed_seconds(run), run.slowest(EXCHANGE), overlap(run)
-    if exposed is None or exchange is None:
+    exposed, alone, overlapped = exposed_communication_seconds(run), run.slowest(COMMUNICATION_ALONE), overlap(run)
+    if exposed is None or alone is None:
         return
     if overlapped is not None:
-        if overlapped < -computation.ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
-            message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
+        if overlapped < -computation.ERRORS * exposed_error_seconds(run) / alone.mean_seconds:
+            message = f"the step waits {1 - overlapped:.2f} times as long for the communication as it takes alone"
             waits_for_ranks = computation.rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
             yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
     elif reason := process_resources.shared_cores(run):
         message = f"{NOT_GIVEN}{reason}, so what is hidden slows the computation"
         yield Diagnostic("overlap", message, Severity.NOTE)
     elif jitter_seconds(run) is None:
-        message = f"{NOT_GIVEN}{RANKS_WAIT}, so the waiting for jitter is not known"
+        message = f"{NOT_GIVEN}{RANKS_WAIT}, so synchronisation jitter is not known"
         yield Diagnostic("overlap", message, Severity.NOTE)
 
 
-def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
-    """The window of the exchange alone was requested and not measured."""
-    is_requested = run.steps_requested.exchange_steps and computation.exchange_kind(run) != NO_EXCHANGE
-    if is_requested and not run.windows(EXCHANGE):
-        yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
+def unmeasured_communication(run: Run) -> Iterator[Diagnostic]:
+    """The window of communication alone was requested and not measured."""
+    is_requested = (
+        run.steps_requested.communication_only_steps and computation.communication_kind(run) != NO_COMMUNICATION
+    )
+    if is_requested and not run.windows(COMMUNICATION_ALONE):
+        yield Diagnostic(
+            "communication_seconds", "the communication-only window was requested and is missing", Severity.ERROR
+        )
 
 
-nothing_to_exchange = metric.reason_if(lambda gap: set(gap.runs["exchange"]) == {NO_EXCHANGE}, "nothing to exchange")
+nothing_to_communicate = metric.reason_if(
+    lambda gap: set(gap.runs["communication"]) == {NO_COMMUNICATION}, "nothing to communicate"
+)
 
 
-def _not_exchanged_in_run(row: Any) -> str:
-    if row.exchange == NO_EXCHANGE:
-        return "nothing to exchange"
+def _not_communicated_in_run(row: Any) -> str:
+    if row.communication == NO_COMMUNICATION:
+        return "nothing to communicate"
     return computation.run_trained_alone(row)
 
 
 def _no_overlap(gap: metric.Gap) -> str:
     """Return why the overlap is missing despite measured communication."""
-    if not gap.has("exchange_seconds"):
+    if not gap.has("communication_seconds"):
         return ""
     for message in gap.messages("overlap"):
         if message.startswith(NOT_GIVEN):
@@ -210,83 +218,83 @@ def _no_overlap(gap: metric.Gap) -> str:
     return f"{computation.NO_COMPUTATION} in each of its runs"
 
 
-_not_alone = metric.reason_if(lambda gap: not gap.has("exchange_seconds"), "the exchange alone was not measured")
+_not_alone = metric.reason_if(lambda gap: not gap.has("communication_seconds"), "communication alone was not measured")
 _no_jitter = metric.reason_if(lambda gap: gap.row.classifier == "sharded", RANKS_WAIT)
 _small_jitter = metric.reason_if(
     lambda gap: gap.runs["jitter_seconds"].notna().any(), "below 2 ms, so it is not reported"
 )
-_other_exchange = metric.reason_if(
-    lambda gap: set(gap.runs["exchange"]) != {ALL_REDUCE}, "defined for an all-reduce only"
+_other_communication = metric.reason_if(
+    lambda gap: set(gap.runs["communication"]) != {ALL_REDUCE}, "defined for an all-reduce only"
 )
 _no_bandwidth = metric.reason_if(
-    lambda gap: gap.has("exchange_latency_seconds") and gap.has("bus_bandwidth"),
-    "larger exchanges took no longer than smaller ones",
+    lambda gap: gap.has("communication_latency_seconds") and gap.has("bus_bandwidth"),
+    "larger transfers took no longer than smaller ones",
 )
-_NO_COST = "exchanges of one kind in three sizes were not measured alone"
-_NO_EXCHANGE = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program, _not_alone)
-_NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, _other_exchange)
-_communication = partial(metric.Metric, missing_of_run=_not_exchanged_in_run, pages=(metric.COMMUNICATION,))
+_NO_COST = "transfers of one kind in three sizes were not measured alone"
+_NO_COMMUNICATION = (nothing_to_communicate, computation.trained_alone, metric.not_measured_by_program, _not_alone)
+_NO_BUS_BANDWIDTH = (*_NO_COMMUNICATION, _other_communication)
+_communication = partial(metric.Metric, missing_of_run=_not_communicated_in_run, pages=(metric.COMMUNICATION,))
 METRICS = (
     _communication(
-        "exposed_seconds",
+        "exposed_communication_seconds",
         "Exposed communication",
         "step − computation − input wait; below 0 where noise exceeds what is exposed",
         unit="s",
-        value=exposed_seconds,
+        value=exposed_communication_seconds,
         summary=metric.Summary.MEAN,
-        missing=(nothing_to_exchange, *computation.NO_PARTS),
+        missing=(nothing_to_communicate, *computation.NO_PARTS),
         part_of="step_seconds",
         pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=negative_communication,
     ),
     _communication(
-        "exposed_share",
+        "exposed_communication_share",
         "Exposed share",
         "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
         "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
-        value=exposed_share,
+        value=exposed_communication_share,
         summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
-        missing=(nothing_to_exchange, *computation.NO_PARTS),
+        missing=(nothing_to_communicate, *computation.NO_PARTS),
         pages=(metric.COMMUNICATION, PUBLISHED),
     ),
     _communication(
         "jitter_seconds",
-        "Waiting for jitter",
+        "Synchronisation jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
         "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
         "don't wait for each other; of a configuration missing below 2 ms",
         unit="s",
-        value=_jitter_of_exchange,
+        value=_jitter_of_communication,
         summary=metric.Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
-        missing=(nothing_to_exchange, _small_jitter, _no_jitter, *computation.NO_PARTS),
+        missing=(nothing_to_communicate, _small_jitter, _no_jitter, *computation.NO_PARTS),
         part_of="step_seconds",
     ),
     _communication(
-        "exchange_seconds",
-        "Pure communication",
-        "slowest rank's exchange-only window / exchanges",
+        "communication_seconds",
+        "Communication-only time",
+        "slowest rank's communication-only window / transfers",
         unit="s",
-        value=exchange_seconds,
+        value=communication_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
-        missing=(nothing_to_exchange, computation.trained_alone),
+        missing=(nothing_to_communicate, computation.trained_alone),
         part_of="step_seconds",
-        diagnose=unmeasured_exchange,
+        diagnose=unmeasured_communication,
     ),
     _communication(
-        "exchange_latency_seconds",
-        "Exchange latency",
-        "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
+        "communication_latency_seconds",
+        "Communication latency",
+        "seconds of a transfer of no bytes, fitted to transfers alone of five sizes: t = latency + bytes / rate; an "
         "interval that begins with 0 is compatible with none",
         unit="s",
-        value=_exchange_latency,
+        value=_communication_latency,
         summary=metric.Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=(*_NO_EXCHANGE, _NO_COST),
+        missing=(*_NO_COMMUNICATION, _NO_COST),
     ),
     _communication(
-        "exchange_bandwidth",
+        "communication_bandwidth",
         "Fitted bandwidth",
         "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
         unit="bytes/s",
@@ -298,27 +306,27 @@ METRICS = (
     _communication(
         "overlap",
         "Overlap",
-        "1 − (exposed communication − waiting for jitter) / pure communication; at most 1, but for the "
+        "1 − (exposed communication − synchronisation jitter) / communication-only time; at most 1, but for the "
         "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
         "frameworks",
         value=overlap,
         summary=metric.Summary.MEAN,
         limits=(-math.inf, 1.0),
-        only_if_all="exchange_seconds",
+        only_if_all="communication_seconds",
         missing=(
             _no_overlap,
-            nothing_to_exchange,
+            nothing_to_communicate,
             computation.trained_alone,
             computation.divided_model,
             metric.not_measured_by_program,
-            "the exchange alone was not measured",
+            "communication alone was not measured",
         ),
         diagnose=doubtful_overlap,
     ),
     _communication(
         "bus_bandwidth",
         "Bus bandwidth",
-        "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
+        "bytes / communication-only time × 2(n−1)/n; all-reduce on n > 1 devices only",
         unit="bytes/s",
         value=bus_bandwidth,
         summary=metric.Summary.GEOMETRIC,

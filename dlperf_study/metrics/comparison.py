@@ -27,19 +27,29 @@ from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
 Samples = Mapping[str, Sample]
 Throughputs = Samples
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
-FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
+FASTER, SLOWER, EQUAL, NO_SIGNIFICANT_DIFFERENCE = "faster", "slower", "equal", "not distinguishable"
 TOO_FEW_RUNS, BACKGROUND_LOAD = "too few runs", "background load"
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
-COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
+COMPUTATION, INPUT, COMMUNICATION_ALONE, SEVERAL, UNCLEAR = (
+    "computation",
+    "input",
+    "communication",
+    "several parts",
+    "undecided",
+)
 #: The parts of a step that add up to it, by their column of the runs, and what is compared: the step of all runs, and
 #: that of the runs that measured its parts, with these.
-NAMES_OF_PARTS = {"computation_seconds": COMPUTATION, "input_seconds": INPUT, "exposed_seconds": EXCHANGE}
+NAMES_OF_PARTS = {
+    "compute_seconds": COMPUTATION,
+    "input_seconds": INPUT,
+    "exposed_communication_seconds": COMMUNICATION_ALONE,
+}
 PARTS = ("step_seconds", "broken_down_step_seconds", *NAMES_OF_PARTS)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Significance:
     """Outcome of a comparison; ``equal_within``: the equivalence margin, or None."""
 
     word: str | None
@@ -49,12 +59,12 @@ class Verdict:
 
 def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
     """Return the logarithm of throughput / baseline or reference throughput."""
-    identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
-    if denominator_identity not in throughputs:
-        raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
-    if identity == denominator_identity:
-        return compare_with_itself(throughputs[identity].values.size)
-    return log_ratio(throughputs[identity], throughputs[denominator_identity])
+    configuration_id, denominator_id = entry.configuration.configuration_id, str(entry.denominator(role))
+    if denominator_id not in throughputs:
+        raise BaselineError(f"no run of its declared {role} {denominator_id} completed")
+    if configuration_id == denominator_id:
+        return compare_with_itself(throughputs[configuration_id].values.size)
+    return log_ratio(throughputs[configuration_id], throughputs[denominator_id])
 
 
 def compare_with_itself(runs: int) -> Estimate:
@@ -66,12 +76,12 @@ def compare_with_itself(runs: int) -> Estimate:
 
 def widest_equality(plan: Plan) -> float:
     """Return the widest margin of equality: the target, or 5 %."""
-    return plan.precision or WIDEST_EQUALITY
+    return plan.target_ci or WIDEST_EQUALITY
 
 
-def verdicts(
+def significances(
     log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY, disturbed: Collection[str] = ()
-) -> dict[str, Verdict]:
+) -> dict[str, Significance]:
     """Return the outcomes of several comparisons, corrected together, by name.
 
     *Faster* or *slower* if the ratio differs from 1; with a probability of 95 % none of these is wrong. Else *equal*,
@@ -82,21 +92,21 @@ def verdicts(
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
     comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
     fewest = rounds_needed(comparisons)
-    verdict_of = {}
+    significance_of = {}
     for name, estimate in log_ratios.items():
         bound = equal_within(estimate)
         if bound is None:
-            verdict_of[name] = Verdict(None, None)
+            significance_of[name] = Significance(None, None)
         elif name in disturbed:
-            verdict_of[name] = Verdict(BACKGROUND_LOAD, bound)
+            significance_of[name] = Significance(BACKGROUND_LOAD, bound)
         elif estimate.rounds < fewest:
-            verdict_of[name] = Verdict(TOO_FEW_RUNS, bound, fewest - int(estimate.rounds))
+            significance_of[name] = Significance(TOO_FEW_RUNS, bound, fewest - int(estimate.rounds))
         elif differing[name]:
-            verdict_of[name] = Verdict(FASTER if estimate.mean > 0 else SLOWER, bound)
+            significance_of[name] = Significance(FASTER if estimate.mean > 0 else SLOWER, bound)
         else:
             is_equal = (equal_within(estimate, comparisons) or math.inf) <= widest
-            verdict_of[name] = Verdict(EQUAL if is_equal else NOT_DISTINGUISHABLE, bound)
-    return verdict_of
+            significance_of[name] = Significance(EQUAL if is_equal else NO_SIGNIFICANT_DIFFERENCE, bound)
+    return significance_of
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
@@ -104,7 +114,7 @@ def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -
     seconds = {part: runs[part] for part in PARTS}
     for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
         seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
-    return {part: collect_samples(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
+    return {part: collect_samples(values, runs["configuration_id"], rounds, looks) for part, values in seconds.items()}
 
 
 def excess(part: str, shorter_part: str) -> str:
@@ -112,15 +122,15 @@ def excess(part: str, shorter_part: str) -> str:
     return f"{part} - {shorter_part}"
 
 
-def differences(parts: Mapping[str, Samples], identity: str, reference_identity: str) -> dict[str, Estimate]:
+def differences(parts: Mapping[str, Samples], configuration_id: str, reference_id: str) -> dict[str, Estimate]:
     """Return the extra seconds per step over the reference, by part.
 
     Negative is faster. ``parts``: from ``step_samples``. Without a part that either side has not measured.
     """
     estimates: dict[str, Estimate] = {}
     for part, samples in parts.items():
-        if identity in samples and reference_identity in samples:
-            estimates[part] = samples[identity].minus(samples[reference_identity])
+        if configuration_id in samples and reference_id in samples:
+            estimates[part] = samples[configuration_id].minus(samples[reference_id])
     return estimates
 
 
@@ -132,7 +142,7 @@ def assign_rounds(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
 
 
 def collect_samples(
-    values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1
+    values: pd.Series, configuration_ids: pd.Series, rounds: pd.Series | None, looks: int = 1
 ) -> dict[str, Sample]:
     """Return the known values and rounds of runs, by configuration.
 
@@ -142,10 +152,10 @@ def collect_samples(
     floats = measured_values.to_numpy(float)
     round_numbers = None if rounds is None else rounds.loc[measured_values.index].to_numpy(float)
     samples: dict[str, Sample] = {}
-    identities_of_values = identities.loc[measured_values.index]
-    for identity, positions in identities_of_values.groupby(identities_of_values).indices.items():
+    identities_of_values = configuration_ids.loc[measured_values.index]
+    for configuration_id, positions in identities_of_values.groupby(identities_of_values).indices.items():
         rounds_of_values = None if round_numbers is None else round_numbers[positions]
-        samples[str(identity)] = Sample(floats[positions], rounds_of_values, looks=looks)
+        samples[str(configuration_id)] = Sample(floats[positions], rounds_of_values, looks=looks)
     return samples
 
 
@@ -157,7 +167,7 @@ def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: 
     intervals. ``parts``: the differences of all that ``step_samples`` has. ``uneven``: a rank of either side computed
     much slower than the others, so computation can't explain the verdict.
     """
-    of_computation = parts.get(excess("computation_seconds", "exposed_seconds"))
+    of_computation = parts.get(excess("compute_seconds", "exposed_communication_seconds"))
     if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
         return None
     if not parts.keys() >= NAMES_OF_PARTS.keys():
@@ -187,16 +197,16 @@ def _sign(difference: Estimate) -> int:
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
     """Yield an error for another number of parameters than the reference's."""
     is_sharded = (configurations["classifier"] == "sharded") & (configurations["world_size"] > 1)
-    parameters = configurations[~is_sharded].set_index("identity")["parameters"].dropna().to_dict()
-    compared = configurations[["identity", "reference_identity"]].dropna()
-    for identity, reference_identity in compared.itertuples(index=False):
-        if identity not in parameters or reference_identity not in parameters:
+    parameters = configurations[~is_sharded].set_index("configuration_id")["parameters"].dropna().to_dict()
+    compared = configurations[["configuration_id", "reference_id"]].dropna()
+    for configuration_id, reference_id in compared.itertuples(index=False):
+        if configuration_id not in parameters or reference_id not in parameters:
             continue
-        count, reference_count = parameters[identity], parameters[reference_identity]
+        count, reference_count = parameters[configuration_id], parameters[reference_id]
         if count != reference_count:
             message = f"rank 0 trains {count:,} parameters and that of its reference {reference_count:,}"
             message += ": not the same network"
-            yield Diagnostic("relative_throughput", message, Severity.ERROR, identity)
+            yield Diagnostic("relative_throughput", message, Severity.ERROR, configuration_id)
 
 
 def denominator_metric(role: Denominator, rate: str, pages: tuple[str, ...] = ()) -> Metric:
@@ -236,7 +246,7 @@ def ratio_metric(
     )
 
 
-def outcome_metrics(role: Denominator, ratio: str, label: str, verdict: str) -> tuple[Metric, Metric, Metric]:
+def outcome_metrics(role: Denominator, ratio: str, label: str, significance: str) -> tuple[Metric, Metric, Metric]:
     """Return the metrics of the outcome of a comparison, its margin and missing rounds."""
     definition = (
         f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
@@ -247,7 +257,7 @@ def outcome_metrics(role: Denominator, ratio: str, label: str, verdict: str) -> 
     margin = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
     rounds = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
     return (
-        text(verdict, f"Against {role}", definition, C, compared_with=role, shown=Shown.VERDICT),
+        text(significance, f"Against {role}", definition, C, compared_with=role, shown=Shown.SIGNIFICANCE),
         Metric(f"{ratio}_equal_within", f"{label}, equal within", margin, C),
         whole_number(f"{ratio}_rounds_missing", f"{label}, rounds missing", rounds, C),
     )
@@ -262,7 +272,7 @@ def _difference(part: str, label: str, meaning: str) -> Metric:
         C,
         unit="s",
         interval="of the difference: from differences within common rounds",
-        missing=(lambda gap: gap.difference_obstacle(needs_verdict=False),),
+        missing=(lambda gap: gap.difference_obstacle(needs_significance=False),),
         compared_with="reference",
         of_itself="0",
         neutral=0.0,
@@ -273,9 +283,9 @@ def _difference(part: str, label: str, meaning: str) -> Metric:
 DIFFERENCES = (
     _difference("step", "Step", "step"),
     _difference("broken_down_step", "Step in parts", "step of the runs that measured its parts"),
-    _difference("computation", "Computation", "computation"),
+    _difference("compute", "Computation", "computation"),
     _difference("input", "Input wait", "input wait"),
-    _difference("exposed", "Exposed", "exposed communication"),
+    _difference("exposed_communication", "Exposed", "exposed communication"),
 )
 
 METRICS = (
@@ -288,16 +298,16 @@ METRICS = (
         pages=(COMPARISON_PAGE,),
         unit="×",
     ),
-    *outcome_metrics("reference", "relative_throughput", "Relative throughput", "verdict"),
+    *outcome_metrics("reference", "relative_throughput", "Relative throughput", "significance"),
     *DIFFERENCES,
     text(
-        "difference_lies_in",
+        "largest_difference",
         "Lies in",
-        "part of the step that makes it faster or slower: computation, input or exchange, if the interval of "
+        "part of the step that makes it faster or slower: computation, input or communication, if the interval of "
         "its difference excludes 0 and those of its excesses over the other differences too; several parts, if "
         "more than one difference excludes 0; else undecided; missing unless faster or slower",
         C,
-        missing=(lambda gap: gap.difference_obstacle(needs_verdict=True),),
+        missing=(lambda gap: gap.difference_obstacle(needs_significance=True),),
         compared_with="reference",
         shown=Shown.PLAIN,
     ),

@@ -24,7 +24,7 @@ from dlperf_study.metrics import metric, statistics, step_times, throughput
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
-from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
+from dlperf_study.study.communication import NO_COMMUNICATION, PUSH_PULL
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
 from dlperf_study.study.study import COMPARISON
 
@@ -48,19 +48,19 @@ class RankComputation:
     half_error: float
 
 
-def exchange_kind(run: Run) -> str:
-    """Return how gradients are exchanged: all_reduce, push_pull, synchronous_push_pull or none."""
-    return str(run.ranks[0].facts["exchange"])
+def communication_kind(run: Run) -> str:
+    """Return how gradients are communicated: all_reduce, push_pull, synchronous_push_pull or none."""
+    return str(run.ranks[0].facts["communication"])
 
 
 def ranks_wait(run: Run) -> bool:
     """Return whether ranks wait for each other in every step."""
-    return exchange_kind(run) not in (NO_EXCHANGE, PUSH_PULL)
+    return communication_kind(run) not in (NO_COMMUNICATION, PUSH_PULL)
 
 
-def computation_windows(log: RankLog, exchange: str) -> list[Window]:
+def computation_windows(log: RankLog, communication: str) -> list[Window]:
     """Return a rank's compute-only windows; without communication, its training window."""
-    names = (TRAINING,) if exchange == NO_EXCHANGE else (COMPUTATION_BEFORE, COMPUTATION_AFTER)
+    names = (TRAINING,) if communication == NO_COMMUNICATION else (COMPUTATION_BEFORE, COMPUTATION_AFTER)
     return [log.windows[name] for name in names if name in log.windows]
 
 
@@ -72,7 +72,7 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     """
     computations = []
     for log in run.ranks:
-        windows = computation_windows(log, exchange_kind(run))
+        windows = computation_windows(log, communication_kind(run))
         if windows:
             means = [float(window.work_seconds.mean()) for window in windows]
             errors = [mean_error(window.work_seconds) for window in windows]
@@ -95,7 +95,7 @@ def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list
     """Return the compute-only steps of each rank in two halves."""
     halves = []
     for log in run.ranks:
-        match computation_windows(log, exchange_kind(run)):
+        match computation_windows(log, communication_kind(run)):
             case [before, after]:
                 halves.append((seconds(before), seconds(after)))
             case [window]:
@@ -147,7 +147,7 @@ def mean_error(step_seconds: Floats) -> float:
 
 
 @metric.once_per_run
-def computation_seconds(run: Run) -> float | None:
+def compute_seconds(run: Run) -> float | None:
     """Return the slowest rank's computation per step, or None."""
     halves = half_computations(run)
     if halves is None:
@@ -161,7 +161,7 @@ def _mean_computation(run: Run) -> float:
 
 @metric.once_per_run
 def computation_error(run: Run) -> float:
-    """Return the standard error of ``computation_seconds`` within a run."""
+    """Return the standard error of ``compute_seconds`` within a run."""
     computations = rank_computations(run)
     errors = [computation.error for computation in computations]
     if len(computations) > 1:
@@ -197,7 +197,7 @@ def has_input(run: Run) -> bool:
     return all(not log.is_of_program or log.windows[TRAINING].has_input for log in run.ranks)
 
 
-def input_rate(run: Run) -> float | None:
+def input_throughput(run: Run) -> float | None:
     """Return samples/s of the input pipeline without training, or None."""
     window = run.slowest(INPUT)
     if window:
@@ -215,7 +215,7 @@ def rank_waiting_seconds(run: Run) -> float:
 
 def load_balance(run: Run) -> float | None:
     """Return mean / slowest computation (POP Centre of Excellence); 1 is even."""
-    slowest = computation_seconds(run)
+    slowest = compute_seconds(run)
     if slowest is None:
         return None
     return _mean_computation(run) / slowest
@@ -244,18 +244,18 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
     before, after = run.steps_requested.computation_halves(throughput.slowest_training(run).steps)
     windows = (("first", COMPUTATION_BEFORE, before), ("second", COMPUTATION_AFTER, after))
     for half, name, steps in windows:
-        if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
+        if steps and communication_kind(run) != NO_COMMUNICATION and not run.windows(name):
             if obstacle := run.ranks[0].end.get("computation_obstacle"):
-                message = f"no step without exchange was measured: {obstacle}"
-                yield Diagnostic("computation_seconds", message, Severity.NOTE)
+                message = f"no compute-only step was measured: {obstacle}"
+                yield Diagnostic("compute_seconds", message, Severity.NOTE)
                 return
             message = f"the {half} computation-only window was requested and is missing"
-            yield Diagnostic("computation_seconds", message, Severity.ERROR)
+            yield Diagnostic("compute_seconds", message, Severity.ERROR)
 
 
 def broken_down_step_seconds(run: Run) -> float | None:
     """Return the step time of runs with a breakdown."""
-    if not run.configuration.is_broken_down(run.repetition) and computation_seconds(run) is None:
+    if not run.configuration.is_broken_down(run.repetition) and compute_seconds(run) is None:
         return None
     return step_times.step_seconds(run)
 
@@ -274,7 +274,7 @@ def divided_model(gap: metric.Gap) -> str:
     if not (gap.runs["world_size"] > 1).all():
         return ""
     if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
-        return "its matrices are divided: no step can be done without exchanging activations"
+        return "its matrices are divided: no step can be done without communicating activations"
     if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
         return "its layers are divided: no step can be done without sending activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
@@ -294,10 +294,10 @@ def run_trained_alone(row: Any) -> str:
 
 def computation_obstacle(gap: metric.Gap) -> str:
     """Return why no run measured its computation."""
-    return "; ".join(dict.fromkeys(gap.messages("computation_seconds"))) or NO_COMPUTATION
+    return "; ".join(dict.fromkeys(gap.messages("compute_seconds"))) or NO_COMPUTATION
 
 
-NO_COMPUTATION = "computation without exchange was not measured"
+NO_COMPUTATION = "compute-only time was not measured"
 NO_PARTS = (trained_alone, divided_model, metric.not_measured_by_program, computation_obstacle)
 _part = partial(metric.Metric, missing=NO_PARTS, missing_of_run=run_trained_alone)
 METRICS = (
@@ -311,13 +311,13 @@ METRICS = (
         part_of="step_seconds",
     ),
     _part(
-        "computation_seconds",
+        "compute_seconds",
         "Computation",
-        "step without exchange and input wait of the slowest rank: mean over ranks, before and after training, + "
+        "compute-only step and input wait of the slowest rank: mean over ranks, before and after training, + "
         "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
-        "without input wait where nothing is exchanged",
+        "without input wait where nothing is communicated",
         unit="s",
-        value=computation_seconds,
+        value=compute_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
         part_of="step_seconds",
         pages=(metric.COMMUNICATION, COMPARISON),
@@ -346,17 +346,17 @@ METRICS = (
         pages=(metric.COMMUNICATION,),
     ),
     _part(
-        "input_rate",
+        "input_throughput",
         "Input rate",
-        "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time "
+        "what the data loader delivers to all devices while nothing trains: global batch / slowest rank's time "
         "for a batch; missing where no step waits for batches",
         unit="samples/s",
-        value=input_rate,
+        value=input_throughput,
         summary=metric.Summary.GEOMETRIC,
         missing=(
             metric.not_measured_by_program,
             trained_alone,
-            "no step waits for its batch, or the data source alone was not measured",
+            "no step waits for its batch, or the data loader alone was not measured",
         ),
         part_of="throughput",
         pages=(metric.COMMUNICATION,),

@@ -46,11 +46,11 @@ def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     of it.
     """
     log_rates = np.log(completed[rate].astype("float64"))
-    by_configuration = log_rates.groupby(completed["identity"])
+    by_configuration = log_rates.groupby(completed["configuration_id"])
     of_all_runs = by_configuration.transform("mean")
     means = _log_rates_of_rounds(completed, rate).mean(axis=1)
     # Of no runs at all, what is mapped are strings.
-    of_compared_rounds = completed["identity"].map(means).astype("float64")
+    of_compared_rounds = completed["configuration_id"].map(means).astype("float64")
     relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
     begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
     table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})
@@ -79,7 +79,7 @@ def _select_round_runs(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
 
 def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return logarithms of rates: complete configurations by rounds."""
-    rates = _select_round_runs(completed, rate).pivot_table(index="identity", columns="round", values=rate)
+    rates = _select_round_runs(completed, rate).pivot_table(index="configuration_id", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
     if log_rates.shape[1] > 1:
@@ -127,8 +127,8 @@ def date_changes(
 ) -> dict[str, DateChange]:
     """Return the change of each rate or ratio by identity."""
     changes = {}
-    for identity in before:
-        if identity in latest:
-            of_dates = [date[identity] for date in earlier if identity in date]
-            changes[identity] = date_change(before[identity], latest[identity], of_dates)
+    for configuration_id in before:
+        if configuration_id in latest:
+            of_dates = [date[configuration_id] for date in earlier if configuration_id in date]
+            changes[configuration_id] = date_change(before[configuration_id], latest[configuration_id], of_dates)
     return changes

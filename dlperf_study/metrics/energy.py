@@ -210,7 +210,7 @@ METRICS = (
     metric.Metric(
         "sampling_seconds",
         "Sampling",
-        "time that the guard took for a sample, mean over all",
+        "time that the node agent took for a sample, mean over all",
         metric.R,
         unit="s",
         value=sampling_seconds,

@@ -97,7 +97,7 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     cores = run.facts["environment"]["hardware"].get("cores")
     configuration, hosts = run.configuration, len(list_hosts(run))
     trainers = configuration.world_size / hosts
-    processes = trainers + configuration.servers / hosts
+    processes = trainers + configuration.parameter_servers / hosts
     if cores and processes > cores:
         yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
     elif cores and trainers * configuration.threads_per_device > cores:
@@ -107,11 +107,11 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
 
 METRICS = (
     metric.text(
-        "exchange",
-        "Exchange",
+        "communication",
+        "Communication",
         "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
         metric.R,
-        value=_read_rank("exchange"),
+        value=_read_rank("communication"),
         pages=(metric.COMMUNICATION,),
     ),
     metric.recorded(
@@ -126,10 +126,10 @@ METRICS = (
         same_within=metric.STUDY,
     ),
     metric.recorded(
-        "link",
+        "interconnect",
         "Link",
         "interconnect; for measured runs, from the cluster file",
-        _read_cluster("link"),
+        _read_cluster("interconnect"),
         tables=metric.RP,
         same_within=metric.STUDY,
     ),
@@ -150,11 +150,11 @@ METRICS = (
         same_within="framework",
     ),
     metric.text(
-        "exchange_library",
-        "Exchange library",
-        "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
+        "communication_library",
+        "Communication library",
+        "what communicates gradients: NCCL with its version, or gloo, which has none; missing where neither does",
         metric.R,
-        value=_read_rank("exchange_library"),
+        value=_read_rank("communication_library"),
         same_within="framework",
     ),
     metric.recorded(

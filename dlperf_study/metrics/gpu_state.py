@@ -1,4 +1,4 @@
-"""Memory, clocks, temperature and foreign processes of devices, from telemetry."""
+"""Memory, clocks, temperature and other processes of devices, from telemetry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -96,8 +96,8 @@ def limits_text(limits: Limits) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in limits.items() if name)
 
 
-def foreign_processes(window: NodeWindow) -> set[int] | None:
-    """Return the foreign processes on a node's GPUs, or None.
+def other_processes(window: NodeWindow) -> set[int] | None:
+    """Return the other processes on a node's GPUs, or None.
 
     Earlier processes are foreign. Later ones are known only if the driver's ids match the node agent's: at least one
     process of the run was found among them.
@@ -117,8 +117,8 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 
 
 def number_of_foreign_processes(run: Run) -> int | None:
-    """Return the number of foreign processes on the GPUs, or None."""
-    foreign = metric.if_complete(map(foreign_processes, sampled_windows(run)))
+    """Return the number of other processes on the GPUs, or None."""
+    foreign = metric.if_complete(map(other_processes, sampled_windows(run)))
     if list_gpu_samples(run) and foreign:
         return sum(map(len, foreign))
     return None
@@ -129,7 +129,7 @@ def used_before(run: Run) -> Iterator[Diagnostic]:
     for gpu, state in gpus_before(run):
         if pids := state.get("process_ids"):
             message = f"before the run {_other_processes(pids)} used {gpu['uuid']}"
-            yield Diagnostic("foreign_processes", f"{message}: {', '.join(map(str, pids))}")
+            yield Diagnostic("other_processes", f"{message}: {', '.join(map(str, pids))}")
 
 
 def busy_before(run: Run) -> Iterator[Diagnostic]:
@@ -147,11 +147,11 @@ def _other_processes(pids: Sequence[int]) -> str:
 
 
 def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
-    """Foreign processes used the GPUs in the training window."""
-    foreign = sorted(chain.from_iterable(filter(None, map(foreign_processes, training_windows(run)))))
+    """Other processes used the GPUs in the training window."""
+    foreign = sorted(chain.from_iterable(filter(None, map(other_processes, training_windows(run)))))
     if foreign:
         message = f"{_other_processes(foreign)} used its GPUs in the training window"
-        yield Diagnostic("foreign_processes", f"{message}: {', '.join(map(str, foreign))}")
+        yield Diagnostic("other_processes", f"{message}: {', '.join(map(str, foreign))}")
 
 
 def limited_clocks(run: Run) -> Iterator[Diagnostic]:
@@ -268,8 +268,8 @@ METRICS = (
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
     metric.whole_number(
-        "foreign_processes",
-        "Foreign processes",
+        "other_processes",
+        "Other processes",
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
         "where process ids are ambiguous, as in a container",
         metric.R,

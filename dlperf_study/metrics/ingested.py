@@ -12,8 +12,8 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, median
 from dlperf_study.metrics import metric
 from dlperf_study.metrics.comparison import denominator_metric
-from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
+from dlperf_study.metrics.throughput_series import SteadyPart
 
 #: Lines may have no date: their time starts over at midnight.
 SECONDS_PER_DAY = 86400.0
@@ -146,7 +146,9 @@ METRICS = (
     metric.text("log_format", "Format", "of ingested logs: the format they are in", metric.R),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
-    metric.text("printed_rate", "Printed as", "of ingested logs: unit and scope of the number that is read", metric.R),
+    metric.text(
+        "printed_throughput", "Printed as", "of ingested logs: unit and scope of the number that is read", metric.R
+    ),
     metric.text("merge_rule", "Merged by", "of ingested logs: how what ranks printed became the job's rate", metric.R),
     metric.whole_number(
         "printed_lines", "Printed", "of ingested logs: number of rates of the whole job", metric.R, unit="lines"
@@ -167,10 +169,10 @@ METRICS = (
         "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
         "lines to tell",
         metric.R,
-        explained_by="rate_levels",
+        explained_by="throughput_levels",
     ),
     metric.text(
-        "rate_levels",
+        "throughput_levels",
         "Rate levels",
         "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
         "its steps",
@@ -213,7 +215,7 @@ METRICS = (
         missing_of_run=NO_TIMES_OF_WINDOW,
     ),
     metric.Metric(
-        "fixed_window_mean_of_rates",
+        "fixed_window_mean_step_throughput",
         "Mean of rates, fixed window",
         "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
         unit="samples/s",

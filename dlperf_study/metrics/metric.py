@@ -101,7 +101,7 @@ class Shown(Enum):
     DENOMINATOR = auto()
     PLAIN = auto()
     SENTENCE = auto()
-    VERDICT = auto()
+    SIGNIFICANCE = auto()
 
 
 #: What is the same within a study is the same for all of its runs.
@@ -132,7 +132,7 @@ class Gap(Protocol):
     def ratio_obstacle(self, role: Denominator) -> str:
         """Return why it can't be compared with its baseline or reference."""
 
-    def difference_obstacle(self, needs_verdict: bool) -> str:
+    def difference_obstacle(self, needs_significance: bool) -> str:
         """Return why its breakdown can't be compared with the reference's."""
 
 

@@ -33,12 +33,12 @@ def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
     return None
 
 
-def network_rate(run: Run) -> float | None:
+def network_throughput(run: Run) -> float | None:
     """Return bytes/s of the busiest interface in the training window."""
     return _largest([window.samples for window in training_windows(run)])
 
 
-def network_rate_before(run: Run) -> float | None:
+def network_throughput_before(run: Run) -> float | None:
     """Return the same from the node agents' start until training."""
     begins: dict[int, int] = {}
     for log in run.ranks:
@@ -59,28 +59,28 @@ def _largest(samples_of_nodes: Iterable[Sequence[NodeSample]]) -> float | None:
 _NOT_COUNTED = "not counted on every node for a second, or a counter began again"
 METRICS = (
     Metric(
-        "network_rate",
+        "network_throughput",
         "Network",
         "bytes/s of the busiest network interface of any node in the training window, both directions, of all "
         "programs; of a run on one node, whose ranks use loopback, it is that of others",
         unit="bytes/s",
-        value=network_rate,
+        value=network_throughput,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
         missing=(_NOT_COUNTED,),
         pages=DEVICE_PAGES,
     ),
     Metric(
-        "network_rate_before",
+        "network_throughput_before",
         "Network before",
         "the same from when the nodes were ready until the first rank trained: of other programs, and of reading "
         "libraries over the network",
         unit="bytes/s",
-        value=network_rate_before,
+        value=network_throughput_before,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
         missing=(_NOT_COUNTED,),
-        part_of="network_rate",
+        part_of="network_throughput",
         pages=DEVICE_PAGES,
     ),
 )

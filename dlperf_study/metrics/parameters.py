@@ -53,10 +53,10 @@ def list_settings(rows: "pd.DataFrame") -> list[str]:
 
 METRICS = (
     metric.recorded(
-        "identity",
+        "configuration_id",
         "Configuration",
         "readable, unique name of the configuration",
-        lambda run: run.identity,
+        lambda run: run.configuration_id,
         tables=metric.ALL,
     ),
     metric.recorded(
@@ -92,10 +92,10 @@ METRICS = (
         value=attrgetter("unsupported"),
     ),
     _planned(
-        "baseline_identity",
+        "baseline_id",
         "Baseline",
         "configuration its speedup is declared against",
-        value=attrgetter("baseline_identity"),
+        value=attrgetter("baseline_id"),
     ),
     _planned(
         "is_baseline",
@@ -105,10 +105,10 @@ METRICS = (
         dtype=metric.Dtype.FLAG,
     ),
     _planned(
-        "reference_identity",
+        "reference_id",
         "Reference",
         "configuration it is declared to be compared with",
-        value=attrgetter("reference_identity"),
+        value=attrgetter("reference_id"),
     ),
     _planned(
         "is_reference",
@@ -121,7 +121,7 @@ METRICS = (
         "runs_planned",
         "Runs planned",
         "repeats; 0 if unsupported",
-        value=lambda entry: 0 if entry.unsupported else entry.configuration.repeats,
+        value=lambda entry: 0 if entry.unsupported else entry.configuration.repetitions,
         unit="runs",
         dtype=metric.Dtype.INTEGER,
     ),

@@ -63,10 +63,12 @@ class Line:
             return slopes
         return slopes.iloc[:0]
 
-    def shares(self, identity: str) -> Floats:
+    def shares(self, configuration_id: str) -> Floats:
         """Return the bubble share of a configuration, by round."""
         slopes = self.slopes
-        shares: Floats = (1 - self.counts[identity] * slopes / self.steps.loc[slopes.index, identity]).to_numpy()
+        shares: Floats = (
+            1 - self.counts[configuration_id] * slopes / self.steps.loc[slopes.index, configuration_id]
+        ).to_numpy()
         return shares
 
 
@@ -82,13 +84,13 @@ def bubbles(
     for line in _lines(entries, completed, rounds):
         common = len(line.steps)
         if not common:
-            means = completed.groupby("identity")["step_seconds"].mean()[line.counts.index]
+            means = completed.groupby("configuration_id")["step_seconds"].mean()[line.counts.index]
             line = Line(line.counts, means.astype(float).to_frame().T)
-        for identity in line.counts.index:
-            shares = line.shares(identity)
+        for configuration_id in line.counts.index:
+            shares = line.shares(configuration_id)
             if shares.size:
                 share = Estimate.from_values(shares, looks=looks)
-                bubbles[identity] = Bubble(share, _no_interval(share, common))
+                bubbles[configuration_id] = Bubble(share, _no_interval(share, common))
     return bubbles
 
 
@@ -111,23 +113,27 @@ def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd
     has_pipeline = completed["pipeline_parallel"].astype("Float64").fillna(1) > 1
     seconds = pd.Series(0.0, completed.index).mask(has_pipeline.astype(bool))
     for line in _lines(entries, completed, rounds):
-        of_line = completed[completed["identity"].isin(line.counts.index)]
+        of_line = completed[completed["configuration_id"].isin(line.counts.index)]
         slope_of_round = rounds[of_line.index].map(line.slopes) if rounds is not None else np.nan
-        seconds.update(of_line["step_seconds"].astype(float) - of_line["identity"].map(line.counts) * slope_of_round)
+        seconds.update(
+            of_line["step_seconds"].astype(float) - of_line["configuration_id"].map(line.counts) * slope_of_round
+        )
     return seconds
 
 
 def _lines(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> Iterator[Line]:
     """Yield pipelines with enough micro-batch counts, and their complete rounds."""
     measured = completed.dropna(subset=["step_seconds"])
-    steps = pd.DataFrame({"identity": measured["identity"], "step": measured["step_seconds"].astype(float)})
+    steps = pd.DataFrame(
+        {"configuration_id": measured["configuration_id"], "step": measured["step_seconds"].astype(float)}
+    )
     steps["round"] = np.nan if rounds is None else rounds[measured.index]
-    for identities in _pipelines(entries, set(steps["identity"])):
-        if len(identities) < LEAST_COUNTS:
+    for configuration_ids in _pipelines(entries, set(steps["configuration_id"])):
+        if len(configuration_ids) < LEAST_COUNTS:
             continue
-        counts = pd.Series({identities[count]: count for count in sorted(identities)})
-        of_line = steps[steps["identity"].isin(counts.index)]
-        of_rounds = of_line.pivot_table(index="round", columns="identity", values="step")
+        counts = pd.Series({configuration_ids[count]: count for count in sorted(configuration_ids)})
+        of_line = steps[steps["configuration_id"].isin(counts.index)]
+        of_rounds = of_line.pivot_table(index="round", columns="configuration_id", values="step")
         yield Line(counts, of_rounds.reindex(columns=counts.index).dropna())
 
 
@@ -136,12 +142,12 @@ def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[
     pipelines: defaultdict[Hashable, dict[int, str]] = defaultdict(dict)
     for entry in entries:
         configuration = entry.configuration
-        if configuration.pipeline_parallel > 1 and configuration.identity in measured:
+        if configuration.pipeline_parallel > 1 and configuration.configuration_id in measured:
             values = dict(configuration.identifying_values())
             for name in ("micro_batches", "batch_per_device"):
                 values.pop(name, None)
             size = configuration.batch_per_device / configuration.micro_batches
-            pipelines[size, *sorted(values.items())][configuration.micro_batches] = configuration.identity
+            pipelines[size, *sorted(values.items())][configuration.micro_batches] = configuration.configuration_id
     return list(pipelines.values())
 
 
@@ -163,7 +169,7 @@ METRICS = (
         "Pipeline bubble",
         "part of a step that does not grow with the number of micro-batches: mean over rounds of 1 − micro-batches × "
         "slope / step, with the slope in the same round of the step over the number of micro-batches of one size; "
-        "exchange of gradients and update are in it; an interval that begins with 0 is compatible with none",
+        "communication of gradients and update are in it; an interval that begins with 0 is compatible with none",
         C,
         interval="of the mean over rounds",
         missing=(

@@ -18,10 +18,10 @@ from dlperf_study.metrics.published import stage_rows
 PRINTED_CAUSES = {
     "computation": "Computation",
     "copy": "Copy off the device",
-    "exchange": "Exchange between workers",
+    "communication": "Communication between workers",
     "outside": "Outside of batches",
 }
-_TASK, _BATCHES, _EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
+_TASK, _BATCHES, _COMMUNICATION = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
 _COPY, _UPDATE = "tensor_numpy_seconds", "apply_gradients_seconds"
 
 
@@ -58,7 +58,7 @@ def _split_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
         if alone["row"].world_size != 1 or _TASK not in alone:
             continue
         for task in larger:
-            if {_TASK, _EXCHANGE} <= task.keys():
+            if {_TASK, _COMMUNICATION} <= task.keys():
                 communication, wait, causes = _causes_of_stages(alone, task)
                 row, sizes = task["row"], (alone[_TASK], causes, task[_TASK], communication, wait)
                 yield PrintedWaterfall(str(source), str(table), str(row.row), int(row.world_size), *sizes)
@@ -67,26 +67,26 @@ def _split_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
 def _seconds(task: Any) -> dict[str, Any]:
     """Return the stages of a task that are printed, in seconds."""
     printed = {}
-    for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE):
+    for name in (_TASK, _BATCHES, _COMMUNICATION, _COPY, _UPDATE):
         printed[name] = getattr(task, name)
     return {name: float(cell) for name, cell in printed.items() if not pd.isna(cell) and cell != "-"}
 
 
 def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tuple[float, float, dict[str, float]]:
     """Return printed communication, the device wait in it, and causes."""
-    exchange, causes, wait = task[_EXCHANGE] - alone.get(_EXCHANGE, 0.0), {}, 0.0
-    communication = task[_EXCHANGE]
+    exposed, causes, wait = task[_COMMUNICATION] - alone.get(_COMMUNICATION, 0.0), {}, 0.0
+    communication = task[_COMMUNICATION]
     if {_COPY, _UPDATE} <= task.keys() and _UPDATE in alone:
         wait = min(max(0.0, alone[_UPDATE] - task[_UPDATE]), task[_COPY])
         causes["copy"] = task[_COPY] - wait
-        # Where the stages would be more than the task, the exchange begins with the copy.
-        if task[_EXCHANGE] + task[_COPY] + task[_UPDATE] > task[_TASK]:
-            exchange -= task[_COPY]
+        # Where the stages would be more than the task, the communication begins with the copy.
+        if task[_COMMUNICATION] + task[_COPY] + task[_UPDATE] > task[_TASK]:
+            exposed -= task[_COPY]
         else:
             communication += task[_COPY]
     if _BATCHES in task and _BATCHES in alone:
         causes["outside"] = (task[_TASK] - task[_BATCHES]) - (alone[_TASK] - alone[_BATCHES])
-    causes["exchange"] = exchange
+    causes["communication"] = exposed
     causes["computation"] = task[_TASK] - alone[_TASK] - sum(causes.values())
     return communication, wait, {name: causes[name] for name in PRINTED_CAUSES if name in causes}
 
@@ -103,6 +103,6 @@ def _split_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
             steps.append((int(world_size), str(row), world_size * batch / point.throughput, point.communication_share))
         (_, _, ideal, _), *larger = steps
         for world_size, row, measured, share in larger:
-            exchange = share * measured
-            causes = {"computation": measured - exchange - ideal, "exchange": exchange}
-            yield PrintedWaterfall(str(source), str(table), row, world_size, ideal, causes, measured, exchange)
+            exposed = share * measured
+            causes = {"computation": measured - exposed - ideal, "communication": exposed}
+            yield PrintedWaterfall(str(source), str(table), row, world_size, ideal, causes, measured, exposed)

@@ -21,15 +21,17 @@ def shared_cores(run: Run) -> str:
     cores = run.facts["environment"]["hardware"].get("cores")
     if facts["device"] != "cpu" or not cores:
         return ""
-    threads, helpers = configuration.threads_per_device, facts.get("exchange_threads", 0)
+    threads, helpers = configuration.threads_per_device, facts.get("communication_threads", 0)
     hosts = len(list_hosts(run))
     processes = configuration.world_size / hosts
     if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
-        return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
-    needed = processes * (threads + helpers) + configuration.servers / hosts
+        return (
+            f"{threads + helpers:g} threads of a rank and its communication share its {configuration.cpu_limit:g} cores"
+        )
+    needed = processes * (threads + helpers) + configuration.parameter_servers / hosts
     if needed <= cores:
         return ""
-    return f"{needed:g} threads of ranks, exchange and servers share {cores} cores"
+    return f"{needed:g} threads of ranks, communication and servers share {cores} cores"
 
 
 def _peak(kind: str, label: str, meaning: str, missing: str) -> metric.Metric:
@@ -153,7 +155,7 @@ METRICS = (
         value=attrgetter("too_large"),
     ),
     _tried(
-        "batch_trials",
+        "batch_probes",
         "Trials",
         "short runs by which the largest batch was found",
         value=attrgetter("trials"),

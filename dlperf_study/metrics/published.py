@@ -50,7 +50,7 @@ NUMBER = (
 WHO = (
     _string("program", "Program", "code that was run"),
     _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
-    _string("mode", "Mode", "way to exchange gradients, in the source's words"),
+    _string("mode", "Mode", "way to communicate gradients, in the source's words"),
     _string("images", "Images", "made up, or read from files"),
     _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
     Metric(
@@ -69,12 +69,16 @@ WHO = (
 
 #: Levels of our parameters that mean the same as the source's own words.
 COUNTERPARTS = (
-    _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
-    _string("our_memory_format", "Our memory format", "memory format with which ours asks the same question"),
-    _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
-    _string("our_recompute", "Our recomputation", "recomputation with which ours asks the same question"),
+    _string("matching_framework", "Matching framework", "framework of the matching measurement"),
+    _string("matching_memory_format", "Matching memory format", "memory format of the matching measurement"),
+    _string("matching_strategy", "Matching strategy", "strategy of the matching measurement"),
+    _string(
+        "matching_activation_checkpointing",
+        "Matching activation checkpointing",
+        "activation checkpointing of the matching measurement",
+    ),
     *(
-        Metric(f"our_{name}", f"Our {words}", f"{words} with which ours asks the same question", P, dtype=Dtype.INTEGER)
+        Metric(f"matching_{name}", f"Matching {words}", f"{words} of the matching measurement", P, dtype=Dtype.INTEGER)
         for name, words in (
             ("nodes", "nodes"),
             ("devices_per_node", "devices per node"),
@@ -91,7 +95,7 @@ METRICS = (*CELL, *NUMBER, *WHO, *COUNTERPARTS)
 
 
 _IN_PASSES = "not measured apart: in forward + backward"
-_NOT_COPIED = "no such stage: gradients are exchanged from where they are"
+_NOT_COPIED = "no such stage: gradients are communicated from where they are"
 
 
 @dataclass(frozen=True)
@@ -126,16 +130,16 @@ STAGES = (
     Stage(
         "report_gradient_seconds",
         "report_gradient, allreduce time",
-        "exposed_seconds",
-        "exposed communication, by which the exchange makes the steps longer; what is hidden is not in it",
+        "exposed_communication_seconds",
+        "exposed communication, by which the communication makes the steps longer; what is hidden is not in it",
     ),
     Stage("tensor_numpy_seconds", "tensor.numpy() time", "", _NOT_COPIED),
     Stage("apply_gradients_seconds", "apply_gradients", "", _IN_PASSES),
     Stage(
         "forward_backward_seconds",
         "forward + backward",
-        "computation_seconds",
-        "the steps without exchange, which apply their gradients too",
+        "compute_seconds",
+        "the compute-only steps, which apply their gradients too",
     ),
 )
 
@@ -153,12 +157,12 @@ def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
 
 def stage_obstacle(stage: Stage, row: Any) -> str:
     """Return why our configurations have no such stage; else empty."""
-    if stage.metric == "get_model_seconds" and row.servers:
-        return "not measured apart: in the exchange with the servers"
+    if stage.metric == "get_model_seconds" and row.parameter_servers:
+        return "not measured apart: in the communication with the servers"
     if not stage.column:
         return stage.meaning
-    if stage.metric == "report_gradient_seconds" and row.world_size == 1 and not row.servers:
-        return "one worker alone exchanges nothing"
+    if stage.metric == "report_gradient_seconds" and row.world_size == 1 and not row.parameter_servers:
+        return "one worker alone communicates nothing"
     return ""
 
 

@@ -21,9 +21,9 @@ MAX_TIMES_LINEAR = 1.3
 #: By how much of linear a rate may exceed it before that is said of rates without intervals.
 LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
-_ALONG_CURVE = ("servers", "nodes", "devices_per_node")
+_ALONG_CURVE = ("parameter_servers", "nodes", "devices_per_node")
 #: Parameters that do not change what is measured.
-_WITHOUT_EFFECT = ("repeats", *OF_WHOLE_PROGRAM)
+_WITHOUT_EFFECT = ("repetitions", *OF_WHOLE_PROGRAM)
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
     "more servers or more input workers came along",
@@ -86,31 +86,31 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     """
     factors = pd.Index(series_factors(configurations, scaling)).difference(_ALONG_CURVE, sort=False)
     factors = parameters.varying(configurations, factors)
-    rows = configurations.set_index("identity")
-    baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
-    differences: dict[str, list[str]] = {str(identity): [] for identity in baselines.index}
+    rows = configurations.set_index("configuration_id")
+    baselines = rows["baseline_id"][rows["baseline_id"].isin(rows.index)]
+    differences: dict[str, list[str]] = {str(configuration_id): [] for configuration_id in baselines.index}
     for name in factors:
         levels = pd.Series(pd.factorize(rows[name], use_na_sentinel=False)[0], rows.index)
         is_different = levels[baselines.index].to_numpy() != levels[baselines].to_numpy()
-        for identity in baselines.index[is_different]:
-            differences[str(identity)].append(name)
+        for configuration_id in baselines.index[is_different]:
+            differences[str(configuration_id)].append(name)
     return differences
 
 
 def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
     """Yield an error for each significant speedup above 1.3 × linear."""
-    differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("identity")
-    for identity, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
-        devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_identity"]]
+    differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("configuration_id")
+    for configuration_id, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
+        devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_id"]]
         is_chance = speedup["efficiency_low"] <= 1
-        if differences[str(identity)] or devices <= baseline_devices or is_chance:
+        if differences[str(configuration_id)] or devices <= baseline_devices or is_chance:
             continue
         sizes = f"on {devices} devices, over {counted(baseline_devices, 'device')}"
         message = (
             f"the speedup is {speedup['efficiency']:.3g} times linear {sizes}. Is the batch size right, and is each "
             "sample of a step counted once?"
         )
-        yield Diagnostic("speedup", message, Severity.ERROR, identity=str(identity))
+        yield Diagnostic("speedup", message, Severity.ERROR, configuration_id=str(configuration_id))
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,10 @@ def curve_diagnostics(
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for every super-linear or falling step."""
     curve_steps = _curve_steps(configurations, throughputs, scaling, rate)
-    steps = [(identity, step) for identity, step in curve_steps if identity not in doubtful]
+    steps = [(configuration_id, step) for configuration_id, step in curve_steps if configuration_id not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
-    for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
-        yield from _step_diagnostics(identity, step, is_unexplained, rate)
+    for (configuration_id, step), is_unexplained in zip(steps, unexplained, strict=True):
+        yield from _step_diagnostics(configuration_id, step, is_unexplained, rate)
 
 
 def _curve_steps(
@@ -170,31 +170,33 @@ def _curve_steps(
 ) -> Iterator[tuple[str, CurveStep]]:
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
     measured = configurations[configurations[rate].notna()]
-    points = measured[["identity", "world_size", rate]].sort_values("world_size", kind="stable")
+    points = measured[["configuration_id", "world_size", rate]].sort_values("world_size", kind="stable")
     points.insert(0, "curve", curve_numbers(measured, series_factors(measured, scaling)))
     # The rows of each curve as a frame of their own would take most of the time of a large dataset.
     rows = points.sort_values("curve", kind="stable").itertuples(index=False, name=None)
     for _, curve in groupby(rows, key=itemgetter(0)):
-        for (_, fewer_identity, *fewer), (_, identity, *more) in pairwise(curve):
+        for (_, fewer_identity, *fewer), (_, configuration_id, *more) in pairwise(curve):
             if more[0] > fewer[0]:
-                ratio = log_ratio(throughputs[identity], throughputs[fewer_identity])
-                yield identity, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)
+                ratio = log_ratio(throughputs[configuration_id], throughputs[fewer_identity])
+                yield configuration_id, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)
 
 
-def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
+def _step_diagnostics(configuration_id: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
     fewer, more, gain = step.fewer, step.more, step.gain
     unit = "samples/s" if rate == "throughput" else "tokens/s"
     rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
     change = f"from {fewer.devices} to {more.devices} devices it goes from {rates}"
     if is_unexplained and step.log_ratio.mean > 0:
-        yield Diagnostic("speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", identity=identity)
+        yield Diagnostic(
+            "speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", configuration_id=configuration_id
+        )
     elif step.log_ratio.error is None and gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
         message = (
             f"above linear: {change}; without intervals of both, chance may explain it. {_explanations(ABOVE_LINEAR)}"
         )
-        yield Diagnostic("speedup", message, Severity.NOTE, identity=identity)
+        yield Diagnostic("speedup", message, Severity.NOTE, configuration_id=configuration_id)
     elif is_unexplained:
-        yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", identity=identity)
+        yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", configuration_id=configuration_id)
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:
@@ -214,5 +216,5 @@ METRICS = (
     comparison.ratio_metric(
         "efficiency", "Efficiency", "speedup × baseline devices / devices", "baseline", pages=RATIO_PAGES
     ),
-    *comparison.outcome_metrics("baseline", "speedup", "Speedup", "baseline_verdict"),
+    *comparison.outcome_metrics("baseline", "speedup", "Speedup", "baseline_significance"),
 )

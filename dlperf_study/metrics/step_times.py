@@ -10,7 +10,7 @@ from dlperf_study.metrics import metric
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
 from dlperf_study.records.lines import TRAINING, WARMUP
 from dlperf_study.records.run import Run
-from dlperf_study.study.exchange import PUSH_PULL
+from dlperf_study.study.communication import PUSH_PULL
 
 #: Share of the window that late updates may take after it.
 DRAIN_SHARE = 0.05
@@ -36,7 +36,7 @@ def steps_of_job(run: Run) -> Floats:
     server the steps of all ranks count.
     """
     step_seconds = run.step_seconds(TRAINING)
-    is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
+    is_asynchronous = run.ranks[0].facts["communication"] == PUSH_PULL
     steps: Floats = np.concatenate(step_seconds) if is_asynchronous else np.max(step_seconds, axis=0)
     return steps
 
@@ -200,7 +200,7 @@ METRICS = (
     metric.text(
         "window",
         "Window",
-        "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
+        "warmup, computation_before, training, computation_after, communication_<bytes> or communication; of ingested "
         "logs, training counts, warmup comes before it, and left_out is within",
         metric.S,
     ),
@@ -215,6 +215,6 @@ METRICS = (
         "seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", metric.S, unit="s"
     ),
     metric.Metric(
-        "loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", metric.S
+        "loss", "Loss", "loss of the step on this rank; missing for a transfer or where not printed", metric.S
     ),
 )

@@ -10,7 +10,7 @@ from dlperf_study.metrics import metric
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
-from dlperf_study.study.exchange import PUSH_PULL
+from dlperf_study.study.communication import PUSH_PULL
 from dlperf_study.study.study import COMPARISON
 
 
@@ -79,15 +79,15 @@ def device_token_throughput(run: Run) -> float | None:
     return None
 
 
-def sum_of_rank_rates(run: Run) -> float | None:
+def sum_of_rank_throughputs(run: Run) -> float | None:
     """Return the summed samples/s of asynchronous trainers."""
-    if run.ranks[0].facts["exchange"] != PUSH_PULL:
+    if run.ranks[0].facts["communication"] != PUSH_PULL:
         return None
     batch = run.configuration.batch_per_device
     return sum(batch * log.windows[TRAINING].steps / rank_seconds(log) for log in run.ranks)
 
 
-def mean_of_rates(run: Run) -> float | None:
+def mean_step_throughput(run: Run) -> float | None:
     """Return the slowest rank's mean per-step samples/s; None if unknown."""
     recorded = []
     for window in run.windows(TRAINING):
@@ -133,18 +133,18 @@ METRICS = (
         missing=("its samples have no tokens, or how many is not known",),
     ),
     _rate(
-        "sum_of_rank_rates",
+        "sum_of_rank_throughputs",
         "Sum of trainers",
         "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
-        value=sum_of_rank_rates,
+        value=sum_of_rank_throughputs,
         missing=("only trainers that push to a server and wait for no other rank have rates of their own",),
     ),
     _rate(
-        "mean_of_rates",
+        "mean_step_throughput",
         "Mean of rates",
         "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
         "count; for comparison with published numbers only",
-        value=mean_of_rates,
+        value=mean_step_throughput,
         pages=(metric.SCALING,),
     ),
 )

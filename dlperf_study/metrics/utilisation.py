@@ -60,7 +60,7 @@ def hardware_flops_per_sample(run: Run) -> float | None:
     return cast(float | None, run.ranks[0].facts.get("hardware_flops_per_sample"))
 
 
-def exchanged_gradients(run: Run) -> int | None:
+def communicated_gradients(run: Run) -> int | None:
     """Return rank 0's gradient bytes per step; None for a sharded model."""
     if run.configuration.tensor_parallel > 1 or run.configuration.pipeline_parallel > 1:
         return None
@@ -102,10 +102,10 @@ def _above_peak(run: Run, name: str, share: float | None) -> Iterator[Diagnostic
 
 _divided_gradients = metric.reason_if(
     lambda gap: (gap.runs["tensor_parallel"].fillna(1) * gap.runs["pipeline_parallel"].fillna(1) > 1).all(),
-    "the model is divided: what is exchanged is in the bytes of each kind of collectives",
+    "the model is divided: what is communicated is in the bytes of each kind of collectives",
 )
 _nothing_again = metric.reason_if(
-    lambda gap: not (gap.runs["recompute"] == BLOCKS_AGAIN).any(),
+    lambda gap: not (gap.runs["activation_checkpointing"] == BLOCKS_AGAIN).any(),
     "it computes no activations again, so that HFU is MFU",
 )
 _NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"
@@ -118,16 +118,16 @@ METRICS = (
         metric.RCP,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=metric.Summary.FACT,
-        same_within="identity",
+        same_within="configuration_id",
     ),
     metric.whole_number(
         "gradient_bytes",
         "Gradient",
-        "bytes of gradients rank 0 exchanges in a step",
+        "bytes of gradients rank 0 communicates in a step",
         unit="bytes",
-        value=exchanged_gradients,
+        value=communicated_gradients,
         summary=metric.Summary.FACT,
-        missing=(communication.nothing_to_exchange, _divided_gradients),
+        missing=(communication.nothing_to_communicate, _divided_gradients),
         pages=(metric.COMMUNICATION,),
     ),
     metric.Metric(

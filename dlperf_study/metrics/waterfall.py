@@ -21,8 +21,8 @@ STEP, TOGETHER, INPUT, BUBBLE, JITTER = "step", "together", "input", "bubble", "
 CAUSES = {
     "computation": "Scaling of computation",
     "imbalance": "Load imbalance",
-    JITTER: "Waiting for jitter",
-    "exchange": "Exposed exchange",
+    JITTER: "Synchronisation jitter",
+    "communication": "Exposed communication",
     TOGETHER: "Unattributed",
     INPUT: "Input wait",
     BUBBLE: "Pipeline bubble",
@@ -30,7 +30,7 @@ CAUSES = {
 }
 #: A breakdown whose step differs from the throughput by more than this share is not shown.
 MAX_DEPARTURE = 0.10
-_OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
+_OF_WHOLE = ("computation", "imbalance", JITTER, "communication", INPUT, "drain")
 #: The causes that are left out where neither step has them.
 _IF_ANY = (JITTER, BUBBLE)
 #: What may be separate in other steps, the most first; the rest is together.
@@ -86,41 +86,41 @@ class StepSamples:
         for parts in levels:
             by_name = {}
             for name, seconds in parts.items():
-                by_name[name] = collect_samples(seconds, runs["identity"], rounds, looks)
+                by_name[name] = collect_samples(seconds, runs["configuration_id"], rounds, looks)
             samples.append(by_name)
         return cls(tuple(samples))
 
-    def waterfall(self, identity: str, baseline: str, work: float) -> Waterfall | None:
+    def waterfall(self, configuration_id: str, baseline: str, work: float) -> Waterfall | None:
         """Return a configuration's waterfall; None without both steps.
 
         With the most causes that are known of both. ``work``: the work per device and step relative to the baseline.
         """
-        common = [parts for parts in self.levels if identity in parts[STEP] and baseline in parts[STEP]]
+        common = [parts for parts in self.levels if configuration_id in parts[STEP] and baseline in parts[STEP]]
         if not common:
             return None
         parts = common[0]
         causes = {}
         for cause in filter(parts.__contains__, CAUSES):
-            sample, of_baseline = parts[cause][identity], parts[cause][baseline]
+            sample, of_baseline = parts[cause][configuration_id], parts[cause][baseline]
             if cause not in _IF_ANY or sample.values.any() or of_baseline.values.any():
                 causes[cause] = sample.minus(_scaled(of_baseline, work))
-        measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
+        measured, ideal = parts[STEP][configuration_id], _scaled(parts[STEP][baseline], work)
         # Of the rounds that both have, as the differences are.
         return Waterfall(_common(ideal, measured), causes, _common(measured, ideal))
 
 
 def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
     """Return complete parts of a step, which add up."""
-    measured = runs.dropna(subset=["broken_down_step_seconds", "computation_seconds", "load_balance"])
-    mean_computation = measured["computation_seconds"] * measured["load_balance"]
-    # What is 0 stays in the exposed exchange: jitter that is small, or where ranks wait inside their computation.
+    measured = runs.dropna(subset=["broken_down_step_seconds", "compute_seconds", "load_balance"])
+    mean_computation = measured["compute_seconds"] * measured["load_balance"]
+    # What is 0 stays in the exposed communication: jitter that is small, or where ranks wait inside their computation.
     jitter, waiting = measured["jitter_seconds"].fillna(0.0), measured["input_seconds"].fillna(0.0)
-    jitter = jitter.mask(jitter.groupby(measured["identity"]).transform("mean") < MIN_JITTER_SECONDS, 0.0)
+    jitter = jitter.mask(jitter.groupby(measured["configuration_id"]).transform("mean") < MIN_JITTER_SECONDS, 0.0)
     drain = (measured["drain_seconds"] / measured["steps_measured"].astype(float)).fillna(0.0)
-    imbalance = measured["computation_seconds"] - mean_computation
+    imbalance = measured["compute_seconds"] - mean_computation
     step = measured["broken_down_step_seconds"]
-    exchange = step - measured["computation_seconds"] - waiting - jitter - drain
-    parts = (mean_computation, imbalance, jitter, exchange, waiting, drain)
+    exposed = step - measured["compute_seconds"] - waiting - jitter - drain
+    parts = (mean_computation, imbalance, jitter, exposed, waiting, drain)
     return {STEP: step, **dict(zip(_OF_WHOLE, parts, strict=True))}
 
 

@@ -22,7 +22,7 @@ from dlperf_study.metrics.statistics import Estimate
 
 WEAK, STRONG = "weak", "strong"
 _BETWEEN_LEVELS = " · "
-_OF_POINT = ("nodes", "devices_per_node", "world_size", "servers", "device")
+_OF_POINT = ("nodes", "devices_per_node", "world_size", "parameter_servers", "device")
 
 
 class Unit(StrEnum):
@@ -54,7 +54,7 @@ class Curve:
     ``label``: what distinguishes it within its origin, a study or a published source. ``laboratory``: who measured a
     published curve; empty for a study. ``points``: in order of their distinct units. ``within_node``: of a curve over
     nodes, the points within one node. ``scaling``: weak or strong. ``has_servers``: parameter servers take part.
-    ``on_gpus``: None if unknown. ``identity``: of the largest configuration of a study.
+    ``on_gpus``: None if unknown. ``configuration_id``: of the largest configuration of a study.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Curve:
     rate_unit: str = "samples/s"
     has_servers: bool = False
     on_gpus: bool | None = None
-    identity: str = ""
+    configuration_id: str = ""
     laboratory: str = ""
 
     @property
@@ -119,14 +119,14 @@ class _Size:
     nodes: int | None
     devices_per_node: int | None
     point: CurvePoint
-    identity: str = ""
+    configuration_id: str = ""
 
     @classmethod
     def from_row(cls, row: Any, log_rate: Estimate) -> "_Size":
         """Return the size of a configuration or published number."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
         devices = int(row.world_size)
-        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "identity", ""))
+        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "configuration_id", ""))
 
     @property
     def over_nodes(self) -> "_Size":
@@ -141,8 +141,8 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     factors = varying(rows, series_factors(rows, dataset.plan.scaling))
     unit, curves = column_named(dataset.rate).unit, list[Curve]()
     by_series: dict[int, list[Any]] = {}
-    for identity, position in zip(rows["identity"], curve_numbers(rows, factors), strict=True):
-        by_series.setdefault(position, []).append(dataset.configuration_rows[identity])
+    for configuration_id, position in zip(rows["configuration_id"], curve_numbers(rows, factors), strict=True):
+        by_series.setdefault(position, []).append(dataset.configuration_rows[configuration_id])
     for series in by_series.values():
         levels = []
         for name in factors:
@@ -193,8 +193,8 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
 def _curves(about: Curve, rows: Sequence[Any], sizes: Sequence[_Size]) -> Iterator[Curve]:
     """Yield the curves of rows that differ only in devices."""
     kinds = pd.Series([row.device for row in rows], dtype=object).dropna().unique()
-    servers = pd.Series([row.servers for row in rows], dtype=object).dropna()
-    about = replace(about, has_servers=bool((servers > 0).any()))
+    parameter_servers = pd.Series([row.parameter_servers for row in rows], dtype=object).dropna()
+    about = replace(about, has_servers=bool((parameter_servers > 0).any()))
     if len(kinds) == 1:
         about = replace(about, on_gpus=kinds[0] == "gpu")
     over_nodes = [size.over_nodes for size in _select_full_nodes(sizes)]
@@ -223,7 +223,7 @@ def _select_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
 
 def _curve(about: Curve, unit: Unit, sizes: Sequence[_Size]) -> Curve:
     largest = max(sizes, key=lambda size: size.point.units)
-    return replace(about, unit=unit, points=_distinct_points(sizes), identity=largest.identity)
+    return replace(about, unit=unit, points=_distinct_points(sizes), configuration_id=largest.configuration_id)
 
 
 def _distinct_points(sizes: Sequence[_Size]) -> tuple[CurvePoint, ...]:

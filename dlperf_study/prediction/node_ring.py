@@ -27,10 +27,10 @@ def predicted_rate(curve: Curve, units: int) -> float:
     first, last = curve.points[0], curve.last
     shared = _computation_share(curve, last.units) / _computation_share(curve, first.units)
     denominator = ring_share(last.units) - ring_share(first.units) * shared
-    exchange = max(0.0, (curve.seconds(last) - curve.seconds(first) * shared) / denominator)
-    computation = curve.seconds(last) - exchange * ring_share(last.units)
+    communication = max(0.0, (curve.seconds(last) - curve.seconds(first) * shared) / denominator)
+    computation = curve.seconds(last) - communication * ring_share(last.units)
     shared = _computation_share(curve, units) / _computation_share(curve, last.units)
-    return curve.rate(computation * shared + exchange * ring_share(units), units)
+    return curve.rate(computation * shared + communication * ring_share(units), units)
 
 
 def _computation_share(curve: Curve, units: int) -> float:

@@ -34,8 +34,10 @@ def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str
         for name in ("memory_limit_mib", "cpu_limit")
         if getattr(configuration, name)
     ]
-    if configuration.servers:
-        obstacles.append(f"servers is {configuration.servers}, but a program starts its servers itself")
+    if configuration.parameter_servers:
+        obstacles.append(
+            f"parameter_servers is {configuration.parameter_servers}, but a program starts its servers itself"
+        )
     return all_reasons(obstacles)
 
 
@@ -80,7 +82,7 @@ class CommandRun:
     def of(cls, configuration: Configuration) -> "CommandRun":
         """Return that of a configuration; raises StudyFileError where its study keeps no such program."""
         paths = StudyPaths.of(configuration.study)
-        return cls(*kept_program(paths, configuration.program_digest), configuration)
+        return cls(*kept_program(paths, configuration.program_hash), configuration)
 
     def job(self, cluster: ClusterView, code: str, repetition: int) -> Job:
         """Return its processes, as the program declares where its command is started.
@@ -88,7 +90,7 @@ class CommandRun:
         ``code``: the digest of the measuring code, which the logs of ranks name.
         """
         configuration = self.configuration
-        tasks = tuple(self._tasks(cluster, f"{configuration.identity}/{repetition}", code))
+        tasks = tuple(self._tasks(cluster, f"{configuration.configuration_id}/{repetition}", code))
         slots = configuration.devices_per_node
         hosts = "".join(f"{{host_{node}}} slots={slots}\n" for node in range(configuration.nodes))
         return Job(
@@ -99,7 +101,7 @@ class CommandRun:
             starts_other_nodes=self.program.start == FIRST_NODE,
             framework=OWN_PROGRAM,
             variables=passed_variables(),
-            python=cluster.guard_python,
+            python=cluster.agent_python,
             archive=str(self.archive),
             files={HOST_FILE: hosts},
             data=self.program.data_links,
@@ -142,7 +144,7 @@ class CommandRun:
 
     @property
     def _steps(self) -> tuple[int, int, int]:
-        """The steps of warm-up, of the measured window, and without exchange."""
+        """The steps of warm-up, of the measured window, and without communication."""
         measured = self.configuration.measured_steps
         return self.configuration.warmup_steps, measured, sum(self.configuration.computation_halves(measured))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlperf_study.core import large_files, signals, wording, writing
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
 FREE_BYTES = 20_000_000
@@ -48,15 +48,15 @@ _LATE = re.compile(
 
 def explained(result: JobResult, paths: RunPaths) -> JobResult:
     """Return a failed result with the more precise reason in its logs."""
-    if result.outcome is not Outcome.FAILED:
+    if result.status is not RunStatus.FAILED:
         return result
     if refusal := refused_allocation(paths):
-        return replace(result, outcome=Outcome.OUT_OF_MEMORY, reason=f"{result.reason}: {refusal}")
+        return replace(result, status=RunStatus.OUT_OF_MEMORY, reason=f"{result.reason}: {refusal}")
     if result.out_of_memory_kills:
         reason = (
             f"{result.reason}; processes that the kernel killed because memory was full: {result.out_of_memory_kills}"
         )
-        return replace(result, outcome=Outcome.OUT_OF_MEMORY, reason=reason)
+        return replace(result, status=RunStatus.OUT_OF_MEMORY, reason=reason)
     result = add_last_exception(result, paths)
     if shortage := disk_shortage(paths.folder):
         return replace(result, reason=f"{result.reason}; {shortage}")
@@ -98,7 +98,7 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     # When a signal ended the task, the exceptions of others are only a consequence. A SIGTERM that was passed on
     # explains nothing: a launcher sends it to its ranks when one of them has failed.
     ended_by_signal = code is not None and (code < 0 or signals.PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
-    if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
+    if result.status is not RunStatus.FAILED or not code or ended_by_signal:
         return result
     logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
     is_rank = task.startswith("rank-")

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
-from dlperf_study.study.exchange import CollectiveKind, Exchange, ProgramExchange
+from dlperf_study.study.communication import CollectiveKind, Communication, ProgramCommunication
 from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
 
 #: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
 FORMAT = 2
-#: The names of windows. Computation alone is measured before and after training, the exchange of all gradients alone
-#: last; an exchange of a part of them is named after its bytes.
-WARMUP, TRAINING, EXCHANGE = "warmup", "training", "exchange"
+#: The names of windows. Computation alone is measured before and after training, the communication of all gradients
+#: alone last; a transfer of a part of them is named after its bytes.
+WARMUP, TRAINING, COMMUNICATION_ALONE = "warmup", "training", "communication"
 COMPUTATION_BEFORE, COMPUTATION_AFTER = "computation_before", "computation_after"
 #: In this one batches arrive and nothing is trained.
 INPUT = "input"
@@ -33,9 +33,9 @@ class WarmupEnd(StrEnum):
     STEPS = "steps"
 
 
-def part_of_exchange(part: int | str) -> str:
-    """Return the window's name of a part of the exchange."""
-    return f"{EXCHANGE}_{part}"
+def part_of_communication(part: int | str) -> str:
+    """Return the window's name of a part of the communication."""
+    return f"{COMMUNICATION_ALONE}_{part}"
 
 
 Format = Annotated[int, FormatNumber(FORMAT)]
@@ -84,11 +84,11 @@ class CollectiveLine(TypedDict):
     bytes: PositiveCount
 
 
-def exchange_window_name(kind: CollectiveKind | None, group: str | None) -> str:
+def communication_window_name(kind: CollectiveKind | None, group: str | None) -> str:
     """Return the window's name of collectives of a kind or group."""
     if kind:
-        return part_of_exchange(kind)
-    return part_of_exchange(f"over_{group}") if group else EXCHANGE
+        return part_of_communication(kind)
+    return part_of_communication(f"over_{group}") if group else COMMUNICATION_ALONE
 
 
 def size_of_collectives(
@@ -147,7 +147,7 @@ class MeasuringProcess(TypedDict):
     library_commit: NotRequired[str]
     interpreter: NotRequired[str]
     cuda: NotRequired[str]
-    exchange_library: NotRequired[str]
+    communication_library: NotRequired[str]
     computed_in: NotRequired[str]
     first_steps: NotRequired[PositiveCount]
     first_steps_seconds: NotRequired[Seconds]
@@ -160,12 +160,12 @@ class RankLine(MeasuringProcess):
 
     parameters: PositiveCount
     gradient_bytes: Count
-    exchange: Exchange
+    communication: Communication
     flops_per_sample: Flops | None
     flops_source: NotRequired[str]
     hardware_flops_per_sample: NotRequired[Flops]
-    exchange_threads: Count
-    exchanges: NotRequired[list[CollectiveLine]]
+    communication_threads: Count
+    collective_operations: NotRequired[list[CollectiveLine]]
     held_bytes: NotRequired[HeldBytes]
 
 
@@ -173,10 +173,10 @@ class RankLine(MeasuringProcess):
 class ProgramRankLine(MeasuringProcess):
     """The first line of a rank log of a user's program."""
 
-    exchange: ProgramExchange
+    communication: ProgramCommunication
     recorder: NotRequired[PositiveCount]
     flops_per_sample: NotRequired[Flops | None]
-    exchange_threads: NotRequired[Count]
+    communication_threads: NotRequired[Count]
     parameters: NotRequired[PositiveCount]
     gradient_bytes: NotRequired[Count]
     sharded: NotRequired[bool]
@@ -191,7 +191,7 @@ class MeasuredWindow(Generic[Values]):
 
     ``step_seconds`` has one value per step; ``losses`` too, or none, and they may be any numbers: whether a run with
     such losses counts is not a matter of its form. ``input_seconds``: how much of each step was waiting for its batch.
-    ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only, ``skipped_steps`` of steps with loss scaling:
+    ``bytes`` is of a transfer only, ``ended_by`` of the warm-up only, ``skipped_steps`` of steps with loss scaling:
     how many updated nothing. ``begin_ns`` is when it began, on the clock of its node. ``samples``, ``tokens``: what
     this rank trained in each step, where its program says that. A log that prints the mean of ``steps_per_value``
     steps has one value for them. The second type of a field of values is the type in a line.
@@ -234,7 +234,7 @@ class Calibration(TypedDict):
 
 
 @record_type
-class PlantedWait(TypedDict):
+class InjectedWait(TypedDict):
     """The waits that the self-test added to the steps."""
 
     steps: Count
@@ -272,7 +272,7 @@ class LogEnd(TypedDict):
     drain_resolution_seconds: Seconds
     peak_memory: NotRequired[PeakMemory]
     loss_scale: NotRequired[LossScale]
-    planted: NotRequired[PlantedWait]
+    injected: NotRequired[InjectedWait]
     cpu_limit: NotRequired[CpuLimit]
     calibration: NotRequired[Calibration]
     background_cores: NotRequired[Cores]
@@ -291,7 +291,7 @@ class EndLine(LogEnd):
 class ProgramEndLine(LogEnd):
     """The last line of a rank log of a user's program.
 
-    ``copied_bytes``: of what was restored after steps without exchange.
+    ``copied_bytes``: of what was restored after compute-only steps.
     """
 
     parameter_checksum: NotRequired[str]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 
@@ -52,10 +52,10 @@ class NcclReport:
 
 
 def read_nccl_report(paths: RunPaths) -> NcclReport:
-    """Return the report of NCCL; raises EvidenceError without one."""
+    """Return the report of NCCL; raises RecordError without one."""
     logs = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(paths.folder.glob(FILES))]
     if not "".join(logs).strip():
-        raise EvidenceError(f"{paths.folder}: NCCL wrote no report ({FILES}): the library may not exchange with NCCL")
+        raise RecordError(f"{paths.folder}: NCCL wrote no report ({FILES}): the library may not communicate with NCCL")
     return nccl_report(logs)
 
 
@@ -98,13 +98,13 @@ def link_contradictions(report: NcclReport, link: str, nodes: int) -> Iterator[s
     lower_case_link = link.casefold()
     if nodes == 1 and "nvlink" in lower_case_link:
         if PATHS.index(report.path or "LOC") > PATHS.index("C2C"):
-            yield f"NCCL's slowest path between GPUs is {report.path}, but the cluster file says link: {link}"
+            yield f"NCCL's slowest path between GPUs is {report.path}, but the cluster file says interconnect: {link}"
         if shared := report.connections.get("SHM"):
             pairs = f"NCCL connects {counted(shared, 'pair')} of ranks by SHM, through the host"
-            yield f"{pairs}, but the cluster file says link: {link}"
+            yield f"{pairs}, but the cluster file says interconnect: {link}"
     if nodes > 1 and report.network == SOCKET and ("infiniband" in lower_case_link or "roce" in lower_case_link):
         cards = f" over {', '.join(report.cards)}" if report.cards else ""
-        yield f"NCCL exchanges by TCP{cards} between nodes, but the cluster file says link: {link}"
+        yield f"NCCL communicates by TCP{cards} between nodes, but the cluster file says interconnect: {link}"
 
 
 def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> str:

@@ -7,13 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.errors import Diagnostic, RecordError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.records import rank_log, run_agreement
-from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
+from dlperf_study.records.lines import (
+    COMMUNICATION_ALONE,
+    COMPUTATION_AFTER,
+    COMPUTATION_BEFORE,
+    INPUT,
+    TRAINING,
+    WARMUP,
+)
+from dlperf_study.study.communication import ELEMENT_BYTES, NO_COMMUNICATION, STRATEGIES, UNKNOWN_COMMUNICATION
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
 from dlperf_study.study.training_parameters import tuning_contradictions
@@ -21,7 +28,7 @@ from dlperf_study.study.training_parameters import tuning_contradictions
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
     (
-        *("exchange", "exchange_threads", "exchange_library", "gradient_bytes"),
+        *("communication", "communication_threads", "communication_library", "gradient_bytes"),
         *("library", "library_version", "code", "computed_in"),
     ),
     ("parameters", "flops_per_sample", "hardware_flops_per_sample"),
@@ -39,7 +46,7 @@ def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[rank_log.RankL
     for rank in range(world_size):
         try:
             logs.append(rank_log.read_rank_log(paths.rank_log(rank)))
-        except EvidenceError as error:
+        except RecordError as error:
             problem = problem or str(error)
             continue
         if logs[-1].is_of_job:
@@ -52,19 +59,19 @@ def contradiction(
 ) -> str:
     """Return why a completed run does not count, or nothing.
 
-    The driver calls it before it records a run as completed, and so does every reader. ``logs`` are those of all ranks,
-    in order of rank; ``facts`` is the record.
+    The controller calls it before it records a run as completed, and so does every reader. ``logs`` are those of all
+    ranks, in order of rank; ``facts`` is the record.
     """
     try:
         run_agreement.check_record(logs, facts, configuration, paths)
         _check_rank_logs(logs, paths, configuration)
-    except EvidenceError as error:
+    except RecordError as error:
         return str(error)
     contradictions = [
         _contradictory_number_formats(logs, configuration),
         _contradictory_tuning(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
-        _contradictory_exchange(logs[0].facts, configuration),
+        _contradictory_communication(logs[0].facts, configuration),
         run_agreement.contradictory_times(logs, facts["seconds"]),
     ]
     if not logs[0].is_of_program:
@@ -78,41 +85,41 @@ def contradiction(
 
 def _check_rank_logs(logs: Sequence[rank_log.RankLog], paths: RunPaths, configuration: Configuration) -> None:
     """Check the logs against the configuration of their run."""
-    run = f"{configuration.identity}/{paths.folder.name}"
+    run = f"{configuration.configuration_id}/{paths.folder.name}"
     for rank, log in enumerate(logs):
         source = str(paths.rank_log(rank))
         if log.facts["run"] != run:
-            raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
+            raise RecordError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
         size = configuration.world_size
         if (log.rank, log.facts["world_size"]) != (rank, size):
             actual = f"rank {log.rank} of {log.facts['world_size']}"
-            raise EvidenceError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
+            raise RecordError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
         node, local_rank = divmod(rank, configuration.devices_per_node)
         if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
             actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
-            raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
+            raise RecordError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
         _check_steps(log, configuration.for_run(paths.repetition), source)
     _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:
         names = ", ".join(sorted(file.name for file in extra_files))
-        raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
+        raise RecordError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
 
 
 def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
     """Check that all ranks measured the same windows and steps."""
     if len({tuple(log.windows) for log in logs}) > 1:
-        raise EvidenceError(f"{source}: the ranks measured different windows")
+        raise RecordError(f"{source}: the ranks measured different windows")
     for name in logs[0].windows:
         windows = [log.windows[name] for log in logs]
         if len({(window.steps, window.ended_by) for window in windows}) > 1:
             steps = ", ".join(f"{window.steps} {window.ended_by or ''}".strip() for window in windows)
-            raise EvidenceError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
+            raise RecordError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
         for unit in ("samples", "tokens"):
             counting = [log.rank for log in logs if getattr(log.windows[name], unit) is not None]
             without = [log.rank for log in logs if log.rank not in counting]
             if counting and without:
-                raise EvidenceError(
+                raise RecordError(
                     f"{source}: rank {counting[0]} counted the {unit} of window {name}, rank {without[0]} did not"
                 )
 
@@ -126,18 +133,18 @@ def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: st
         TRAINING: configuration.measured_steps,
         COMPUTATION_BEFORE: before,
         COMPUTATION_AFTER: after,
-        INPUT: configuration.input_steps,
+        INPUT: configuration.input_only_steps,
     }
     for name, window in log.windows.items():
-        steps = configuration.exchange_steps if name.startswith(EXCHANGE) else requested.get(name)
+        steps = configuration.communication_only_steps if name.startswith(COMMUNICATION_ALONE) else requested.get(name)
         may_have_more = by_time.get(name, False)
         if steps is None or window.steps < steps or (window.steps > steps and not may_have_more):
             least = "at least " if may_have_more else ""
-            raise EvidenceError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
+            raise RecordError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
 
 
 def _different_devices_or_facts(
-    logs: Sequence[rank_log.RankLog], configuration: Configuration, device: str, driver_code: str
+    logs: Sequence[rank_log.RankLog], configuration: Configuration, device: str, controller_code: str
 ) -> Iterator[str]:
     """Yield facts that must be equal on all ranks and are not."""
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
@@ -156,8 +163,8 @@ def _different_devices_or_facts(
         if len(values) > 1:
             listed = ", ".join(map(str, values))
             yield f"the ranks have different values of {name} ({listed}): they did not train the same"
-    if logs[0].facts["code"] != driver_code:
-        yield "the ranks ran other measuring code than the driver of the study"
+    if logs[0].facts["code"] != controller_code:
+        yield "the ranks ran other measuring code than the controller of the study"
 
 
 def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
@@ -179,7 +186,7 @@ def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuratio
     scales = dict.fromkeys(log.end.get("loss_scale") for log in logs)
     if len(scales) > 1:
         yield f"the ranks ended with different loss scales ({', '.join(map(str, scales))})"
-    # Without exchange each rank has gradients of its own, and skips steps of its own.
+    # Without communication each rank has gradients of its own, and skips steps of its own.
     for name in (WARMUP, TRAINING):
         skipped_steps = [log.windows[name].skipped_steps for log in logs]
         if len(set(skipped_steps)) > 1:
@@ -197,28 +204,31 @@ def _contradictory_tuning(logs: Sequence[rank_log.RankLog], configuration: Confi
             yield f"the library of rank {log.rank} is tuned as {levels}, but that of rank 0 as {levels_of_ranks[0]}"
 
 
-def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
-    kind = facts["exchange"]
-    is_alone = configuration.world_size == 1 and not configuration.servers
-    if kind == UNKNOWN_EXCHANGE and not is_alone:
+def _contradictory_communication(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    kind = facts["communication"]
+    is_alone = configuration.world_size == 1 and not configuration.parameter_servers
+    if kind == UNKNOWN_COMMUNICATION and not is_alone:
         return
-    if (kind == NO_EXCHANGE) != is_alone:
-        ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
-        yield f"exchange is {kind} in a run of {ranks} and {servers}"
+    if (kind == NO_COMMUNICATION) != is_alone:
+        ranks, parameter_servers = (
+            counted(configuration.world_size, "rank"),
+            counted(configuration.parameter_servers, "server"),
+        )
+        yield f"communication is {kind} in a run of {ranks} and {parameter_servers}"
     strategy = STRATEGIES.get(configuration.strategy)
-    if strategy and kind not in (NO_EXCHANGE, strategy.exchange):
-        yield f"exchange is {kind}, but the strategy is {configuration.strategy}"
+    if strategy and kind not in (NO_COMMUNICATION, strategy.communication):
+        yield f"communication is {kind}, but the strategy is {configuration.strategy}"
     if is_alone or "recorded_by" in facts:
         return
     element = ELEMENT_BYTES[configuration.gradient_compression]
-    exchanged, most = facts["gradient_bytes"], facts["parameters"] * element
+    communicated, most = facts["gradient_bytes"], facts["parameters"] * element
     # With 16 bits a parameter, those of batch norm keep 32.
     least = facts["parameters"] * 2 if configuration.precision in REDUCED_PARAMETERS else most
-    # The shard of a classifier is not exchanged.
+    # The shard of a classifier is not communicated.
     least = 1 if configuration.classifier == "sharded" else least
-    if not least <= exchanged <= most:
+    if not least <= communicated <= most:
         network = f"{facts['parameters']} parameters of {element} bytes"
-        yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
+        yield f"gradient_bytes is {communicated}, which doesn't fit {network}: {most}"
 
 
 def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic]:
@@ -238,7 +248,7 @@ def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic
         yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
     for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):
         if obstacle:
-            yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
+            yield Diagnostic("compute_seconds", f"no compute-only step was measured: {obstacle}", Severity.NOTE)
 
 
 def _infinite_losses(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:

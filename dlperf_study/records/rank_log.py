@@ -10,9 +10,10 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.records import lines
-from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
+from dlperf_study.study import renamed
+from dlperf_study.study.communication import COLLECTIVES, CollectiveKind
 from dlperf_study.study.record_types import Rule, record_type
 from dlperf_study.study.validation import lines_of_log, validate_record
 
@@ -90,9 +91,10 @@ class RankLog:
 
 
 def read_rank_log(path: Path) -> RankLog:
-    """Read the log of one rank; raises EvidenceError if it is invalid."""
+    """Read the log of one rank; raises RecordError if it is invalid."""
     source = str(path)
     first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
+    first, *window_lines, last = renamed.rename_log([first, *window_lines, last])
     is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER
     first_source, last_source = f"{source}: line 1", f"{source}: line {len(window_lines) + 2}"
     facts: lines.RankLine | lines.ProgramRankLine
@@ -103,18 +105,16 @@ def read_rank_log(path: Path) -> RankLog:
         facts = validate_record(_PROGRAM_RANK_LINE, first, first_source)
         end = validate_record(_PROGRAM_END_LINE, last, last_source)
     if end["windows"] != len(window_lines):
-        raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
+        raise RecordError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
         window = _window(validate_record(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
         windows[window.name] = window
     if len(windows) < len(window_lines) or lines.TRAINING not in windows:
-        raise EvidenceError(
-            f"{source}: needs one {lines.TRAINING} window and no window twice, has {', '.join(windows)}"
-        )
+        raise RecordError(f"{source}: needs one {lines.TRAINING} window and no window twice, has {', '.join(windows)}")
     for window in windows.values():
-        if window.name.startswith(lines.EXCHANGE):
+        if window.name.startswith(lines.COMMUNICATION_ALONE):
             _check_bytes(window, facts, source)
     return RankLog(facts["rank"], facts, windows, end)
 
@@ -133,35 +133,35 @@ def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None
     names_without = [line["name"] for line in with_batches if "input_seconds" not in line]
     if 0 < len(names_without) < len(with_batches):
         windows_without = ", ".join(names_without)
-        raise EvidenceError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
+        raise RecordError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
 
 
 def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved the bytes of its name."""
+    """Check that a transfer moved the bytes of its name."""
     gradient_bytes = facts.get("gradient_bytes", 0)
-    if facts["exchange"] == COLLECTIVES:
+    if facts["communication"] == COLLECTIVES:
         _check_collectives(window, facts, source)
         return
-    size = gradient_bytes if window.name == lines.EXCHANGE else window.bytes
+    size = gradient_bytes if window.name == lines.COMMUNICATION_ALONE else window.bytes
     if window.bytes is None or window.bytes != size or not 0 < size <= gradient_bytes:
         sizes = f"{window.bytes} bytes, but the gradients have {gradient_bytes}"
-        raise EvidenceError(f"{source}: window {window.name} exchanged {sizes}")
-    if window.name not in (lines.EXCHANGE, lines.part_of_exchange(size)):
-        raise EvidenceError(f"{source}: window {window.name} exchanged {size} bytes, so that is not its name")
+        raise RecordError(f"{source}: window {window.name} transferred {sizes}")
+    if window.name not in (lines.COMMUNICATION_ALONE, lines.part_of_communication(size)):
+        raise RecordError(f"{source}: window {window.name} transferred {size} bytes, so that is not its name")
 
 
 def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved the bytes of its collectives."""
-    collectives = cast(lines.RankLine, facts).get("exchanges", [])
+    """Check that a transfer moved the bytes of its collectives."""
+    collectives = cast(lines.RankLine, facts).get("collective_operations", [])
     parts: list[tuple[CollectiveKind | None, str | None]] = [(None, None)]
     for line in collectives:
         parts.append((line["kind"], None))
         # Ranks that differ in no dimension alone, such as the ends of a pipeline, have no window of their own.
         parts += [(None, group)] if (group := line.get("group")) else []
-    sizes = {lines.exchange_window_name(*part): lines.size_of_collectives(collectives, *part) for part in parts}
+    sizes = {lines.communication_window_name(*part): lines.size_of_collectives(collectives, *part) for part in parts}
     if window.bytes != sizes.get(window.name):
         step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
-        raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")
+        raise RecordError(f"{source}: window {window.name} transferred {window.bytes} bytes, but {step}")
 
 
 def _window(line: Mapping[str, Any], source: str) -> Window:
@@ -170,26 +170,26 @@ def _window(line: Mapping[str, Any], source: str) -> Window:
     losses = np.array(line["losses"], dtype=np.float64)
     per_value = line.get("steps_per_value", 1)
     if step_seconds.size * per_value != steps or losses.size not in (steps, 0):
-        raise EvidenceError(f"{source}: window {name} does not have one time and one loss for each step")
+        raise RecordError(f"{source}: window {name} does not have one time and one loss for each step")
     if not steps and name != lines.WARMUP:
-        raise EvidenceError(f"{source}: window {name} has no step")
+        raise RecordError(f"{source}: window {name} has no step")
     # Of numbers that are not from this writer numpy would print a warning.
     total = sum(line["step_seconds"]) * per_value
     if not abs(total - seconds) <= seconds * CLOCK_TOLERANCE:
-        raise EvidenceError(f"{source}: window {name} lasts {seconds} s but its steps {total} s")
+        raise RecordError(f"{source}: window {name} lasts {seconds} s but its steps {total} s")
     if (ended_by is None) == (name == lines.WARMUP):
         choices = f"each {lines.WARMUP} has that, one of {', '.join(lines.WarmupEnd)}, and no other window"
-        raise EvidenceError(f"{source}: window {name}: ended_by is {ended_by or 'missing'}; {choices}")
+        raise RecordError(f"{source}: window {name}: ended_by is {ended_by or 'missing'}; {choices}")
     input_seconds = _input_seconds(line, step_seconds, source)
     skipped_steps = line.get("skipped_steps")
     if skipped_steps is not None and skipped_steps > losses.size:
-        raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
+        raise RecordError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
     values = {key: value for key, value in line.items() if key in Window.__dataclass_fields__}
     for key in ("samples", "tokens"):
         if key in line:
             values[key] = np.array(line[key], dtype=np.float64)
             if values[key].size != steps:
-                raise EvidenceError(f"{source}: window {name} does not have one of {key} for each step")
+                raise RecordError(f"{source}: window {name} does not have one of {key} for each step")
     values |= {"step_seconds": step_seconds, "losses": losses, "input_seconds": input_seconds}
     return Window(**values, has_input="input_seconds" in line)
 
@@ -200,11 +200,11 @@ def _input_seconds(line: Mapping[str, Any], step_seconds: Floats, source: str) -
         return np.zeros_like(step_seconds)
     name, input_seconds = line["name"], np.array(line["input_seconds"], dtype=np.float64)
     if name not in lines.WITH_BATCHES:
-        raise EvidenceError(f"{source}: window {name} has input_seconds, but its steps take no batch")
+        raise RecordError(f"{source}: window {name} has input_seconds, but its steps take no batch")
     if input_seconds.size != step_seconds.size:
-        raise EvidenceError(f"{source}: window {name} does not have one of input_seconds for each step")
+        raise RecordError(f"{source}: window {name} does not have one of input_seconds for each step")
     if (input_seconds > step_seconds).any():
         step = int(np.argmax(input_seconds > step_seconds))
         waited = f"waited {input_seconds[step]} s for its batch, but took {step_seconds[step]} s"
-        raise EvidenceError(f"{source}: step {step} of window {name} {waited}")
+        raise RecordError(f"{source}: step {step} of window {name} {waited}")
     return input_seconds

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.errors import Diagnostic, RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records import rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
+from dlperf_study.study import renamed
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import ROUNDS, Outcome
+from dlperf_study.study.job import INTERLEAVED, RunStatus
 from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
@@ -27,9 +28,9 @@ class Run:
     """
 
     configuration: Configuration
-    identity: str
+    configuration_id: str
     repetition: int
-    outcome: Outcome
+    status: RunStatus
     reason: str
     facts: run_file.RunRecord
     ranks: tuple[rank_log.RankLog, ...]
@@ -39,7 +40,7 @@ class Run:
     @property
     def completed(self) -> bool:
         """Whether it may be counted."""
-        return self.outcome is Outcome.COMPLETED
+        return self.status is RunStatus.COMPLETED
 
     @property
     def steps_requested(self) -> Configuration:
@@ -64,7 +65,7 @@ def read_run(paths: RunPaths) -> Run:
 
     A run whose record says that it completed, but whose rank logs are incomplete or contradict it, is returned as
     failed, with that as reason.
-    Raises EvidenceError where ``run.json`` is missing, unreadable, or belongs to a different run.
+    Raises RecordError where ``run.json`` is missing, unreadable, or belongs to a different run.
     """
     run = assemble_run(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)
@@ -75,7 +76,7 @@ def read_run(paths: RunPaths) -> Run:
         try:
             if path.exists() or is_expected:
                 telemetry.append(read_telemetry(path))
-        except EvidenceError as error:
+        except RecordError as error:
             diagnostics.append(Diagnostic("telemetry", f"what the run used is not reported: {error}"))
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
@@ -83,23 +84,23 @@ def read_run(paths: RunPaths) -> Run:
 def assemble_run(facts: run_file.RunRecord, paths: RunPaths) -> Run:
     """Return the repetition that has this record; the rest as ``read_run``."""
     configuration = _configuration(facts, paths)
-    outcome, reason = facts["outcome"], facts["reason"]
+    status, reason = facts["status"], facts["reason"]
     ranks: list[rank_log.RankLog] = []
-    if outcome is Outcome.COMPLETED:
+    if status is RunStatus.COMPLETED:
         ranks, problem = rank_agreement.complete_logs(paths, configuration.world_size)
         reason = "; ".join(run_file.changed_files(facts, paths))
         reason = f"{paths.folder}: {reason}" if reason else problem
         reason = reason or rank_agreement.contradiction(ranks, facts, configuration, paths)
         if reason:
-            outcome, ranks = Outcome.FAILED, []
-    identity, repetition = facts["configuration_identity"], facts["repetition"]
+            status, ranks = RunStatus.FAILED, []
+    configuration_id, repetition = facts["configuration_id"], facts["repetition"]
     recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
     # What the nodes of the record tell may be recorded too.
     messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
     for message in messages:
         recorded.append(Diagnostic("nodes", message))
     diagnostics = tuple(dict.fromkeys((*recorded, *rank_agreement.program_diagnostics(ranks))))
-    return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
+    return Run(configuration, configuration_id, repetition, status, reason, facts, tuple(ranks), diagnostics)
 
 
 def _other_first_node(facts: run_file.RunRecord) -> Iterator[str]:
@@ -125,28 +126,30 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
 def _configuration(facts: run_file.RunRecord, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
     configuration = Configuration.from_record(facts["configuration"], f"{paths.run_file}: configuration")
-    identity, repetition = facts["configuration_identity"], str(facts["repetition"])
+    configuration_id, repetition = facts["configuration_id"], str(facts["repetition"])
     folder_identity, folder_repetition = paths.folder.parents[1].name, paths.folder.name
-    if (identity, repetition) != (folder_identity, folder_repetition):
+    if (configuration_id, repetition) != (folder_identity, folder_repetition):
         folder = f"the folder of run {folder_repetition} of {folder_identity}"
-        raise EvidenceError(f"{paths.run_file}: is run {repetition} of {identity}, in {folder}")
-    if configuration.identity != identity:
-        raise EvidenceError(f"{paths.run_file}: is of {identity}, but its parameters make it {configuration.identity}")
+        raise RecordError(f"{paths.run_file}: is run {repetition} of {configuration_id}, in {folder}")
+    if configuration.configuration_id != configuration_id:
+        raise RecordError(
+            f"{paths.run_file}: is of {configuration_id}, but its parameters make it {configuration.configuration_id}"
+        )
     return configuration
 
 
 def run_facts(path: Path) -> run_file.RunRecord:
-    """Return the record of a run; raises EvidenceError if invalid."""
+    """Return the record of a run; raises RecordError if invalid."""
     source = str(path)
     content = parse_object(read_text_file(path), source)
-    facts = validate_record(run_file.RUN_RECORD, content, source)
+    facts = validate_record(run_file.RUN_RECORD, renamed.rename_run(content), source)
     run_file.check_digest(content, source)
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None
-    if is_in_round != has_position or (is_in_round and order != ROUNDS):
-        raise EvidenceError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
-    if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
-        raise EvidenceError(f"{source}: started is null, but the run completed")
+    if is_in_round != has_position or (is_in_round and order != INTERLEAVED):
+        raise RecordError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
+    if facts["started"] is None and facts["status"] is RunStatus.COMPLETED:
+        raise RecordError(f"{source}: started is null, but the run completed")
     return facts
 
 
@@ -160,7 +163,7 @@ class RunProcesses:
     @classmethod
     def of(cls, run: Run) -> "RunProcesses":
         """Return those of a run."""
-        return cls(f"run {run.repetition} of {run.identity}", {log.rank: log.process for log in run.ranks})
+        return cls(f"run {run.repetition} of {run.configuration_id}", {log.rank: log.process for log in run.ranks})
 
 
 class DuplicateRuns:
@@ -188,4 +191,4 @@ class DuplicateRuns:
 
 def copied_run(run: Run, reason: str) -> Run:
     """Return a run whose logs were copied as failed."""
-    return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())
+    return replace(run, status=RunStatus.FAILED, reason=reason, ranks=())

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.records import lines, rank_log, run_file
+from dlperf_study.study.communication import COLLECTIVES
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import COLLECTIVES
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.layout import OF_COPIES, OF_REPLICA, Layout
 from dlperf_study.study.validation import parse_object, read_text_file
@@ -34,10 +34,17 @@ START_AND_END_SECONDS = 300.0
 CLOCKS_APART = timedelta(minutes=1)
 #: What no processor does, by device: FLOP/s of a core, and of a GPU, in any number format.
 LARGEST_FLOPS = {"cpu": 1e13, "gpu": 5e16}
-#: In this order windows are measured; exchanges of more bytes after those of fewer, all after those of a kind or group.
-ORDER = (lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATION_AFTER, lines.EXCHANGE, lines.INPUT)
+#: In this order windows are measured; transfers of more bytes after those of fewer, all after those of a kind or group.
+ORDER = (
+    lines.WARMUP,
+    lines.COMPUTATION_BEFORE,
+    lines.TRAINING,
+    lines.COMPUTATION_AFTER,
+    lines.COMMUNICATION_ALONE,
+    lines.INPUT,
+)
 #: Why a run of data parallelism failed whose ranks have parameters of their own.
-TRAINED_APART = "the ranks ended with different parameters: their gradients were not exchanged"
+TRAINED_APART = "the ranks ended with different parameters: their gradients were not communicated"
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
 LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
@@ -45,7 +52,7 @@ LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 def check_record(
     logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> None:
-    """Raise EvidenceError if the record contradicts itself or its files.
+    """Raise RecordError if the record contradicts itself or its files.
 
     ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
     """
@@ -59,7 +66,7 @@ def check_record(
         _impossible_work(logs, facts, configuration),
     )
     for message in contradictions:
-        raise EvidenceError(f"{paths.folder}: {message}")
+        raise RecordError(f"{paths.folder}: {message}")
 
 
 def _contradictory_outcome(
@@ -67,7 +74,7 @@ def _contradictory_outcome(
 ) -> Iterator[str]:
     """Yield how the outcome contradicts the record."""
     if facts["reason"]:
-        yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
+        yield f"status is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
     is_measured = paths.folder.parents[1] == paths.home.folder
     if is_measured and facts["round"] not in (None, facts["repetition"]):
@@ -86,12 +93,12 @@ def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
         task: code for task, code in facts["exit_codes"].items() if not task.startswith((TaskRole.SERVER, PRODUCER))
     }
     if failed := ", ".join(f"{task}: {code}" for task, code in trainers.items() if code != 0):
-        yield f"outcome is completed in run.json, but exit codes of trainers are not 0 ({failed})"
+        yield f"status is completed in run.json, but exit codes of trainers are not 0 ({failed})"
     matches = filter(None, map(_TASK_OF_RANK.fullmatch, trainers))
     ranks = sorted(int(match[1]) for match in matches)
     if not trainers or (ranks and ranks != list(range(facts["ranks_expected"]))):
         with_code = ", ".join(trainers) or "none"
-        yield f"outcome is completed in run.json, but not every trainer has an exit code (those of {with_code})"
+        yield f"status is completed in run.json, but not every trainer has an exit code (those of {with_code})"
 
 
 def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Iterator[str]:
@@ -130,7 +137,7 @@ def _contradictory_nodes(logs: Sequence[rank_log.RankLog], facts: Mapping[str, A
     """Yield the ranks whose host or library their node did not report."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
-        # A program may be in a container, its launcher may number the nodes, and the driver writes what it printed.
+        # A program may be in a container, its launcher may number the nodes, and the controller writes what it printed.
         report = {} if log.is_of_program else reports.get(log.facts["node"], {})
         host, reported_host = log.facts["host"], report.get("hardware", {}).get("host")
         if reported_host not in (None, host):
@@ -205,10 +212,13 @@ def _outside(log: rank_log.RankLog, windows: Sequence[rank_log.Window], seconds:
 
 def _position(window: rank_log.Window) -> tuple[int, float]:
     """Return the position of a window in the order of all."""
-    if window.name.startswith(lines.EXCHANGE):
+    if window.name.startswith(lines.COMMUNICATION_ALONE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
-        is_of_bytes = window.name == lines.EXCHANGE or window.name.removeprefix(lines.part_of_exchange("")).isdigit()
-        return ORDER.index(lines.EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
+        is_of_bytes = (
+            window.name == lines.COMMUNICATION_ALONE
+            or window.name.removeprefix(lines.part_of_communication("")).isdigit()
+        )
+        return ORDER.index(lines.COMMUNICATION_ALONE), (window.bytes or 0) if is_of_bytes else 0
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
 
 
@@ -234,7 +244,7 @@ def contradictory_parameters(logs: Sequence[rank_log.RankLog], layout: Layout) -
 
 def different_beginnings(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
     """Yield that ranks built different models before they divided one."""
-    if logs[0].facts["exchange"] != COLLECTIVES:
+    if logs[0].facts["communication"] != COLLECTIVES:
         return
     if len({log.end["initial_checksum"] for log in logs}) > 1:
         yield "the ranks built models with different parameters, and divided a patchwork of them"

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import TypeAdapter
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records.lines import Cores, Flops, Format
 from dlperf_study.study import device_peaks, validation
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.study.record_types import Count, Integer, PositiveCount, Rule, Seconds, TypedDict, record_type
 
 #: As in the cluster file; numbers by a format that this program does not know are read by none.
@@ -37,7 +37,7 @@ class ClusterFacts(TypedDict):
     device: str
     device_name: str
     device_peak_flops: PeaksOfRecord | None
-    link: str
+    interconnect: str
     network_interface: NotRequired[str]
 
 
@@ -90,7 +90,7 @@ class RecordedLoad(TypedDict):
     waited_seconds: Seconds | None
     busy_cores_before: Cores | None
     busy_cores_during: Cores | None
-    survivors_ended: list[str]
+    orphans_ended: list[str]
 
 
 @record_type
@@ -132,7 +132,7 @@ class ProgramRecord(TypedDict):
 
 
 @record_type
-class FingerprintParts(TypedDict, total=False):
+class CacheKeyParts(TypedDict, total=False):
     """What a fingerprint is made of besides the configuration.
 
     ``code``: the name of the measuring code. ``packages``: versions by package. ``container``: the container image.
@@ -154,20 +154,20 @@ class RunRecord(TypedDict):
 
     format: Format
     configuration: dict[str, Any]
-    configuration_identity: str
+    configuration_id: str
     repetition: PositiveCount
-    order: Literal["rounds", "blocks", "by hand"]
+    order: Literal["interleaved", "sequential", "by hand"]
     round: PositiveCount | None
     position: PositiveCount | None
-    fingerprint: str
-    fingerprint_definition: NotRequired[PositiveCount]
-    fingerprint_parts: NotRequired[FingerprintParts]
+    cache_key: str
+    cache_key_definition: NotRequired[PositiveCount]
+    cache_key_parts: NotRequired[CacheKeyParts]
     code: str
     code_modules: NotRequired[dict[str, str]]
     worker_code: NotRequired[str]
     program: NotRequired[ProgramRecord]
     flops_per_sample: NotRequired[Flops]
-    outcome: Annotated[Outcome, Rule(strict=False)]
+    status: Annotated[RunStatus, Rule(strict=False)]
     reason: str
     started: validation.PastTime | None
     seconds: Seconds | None
@@ -195,9 +195,9 @@ def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
 
 
 def check_digest(facts: Mapping[str, Any], source: str) -> None:
-    """Raise EvidenceError where a record was changed."""
+    """Raise RecordError where a record was changed."""
     if DIGEST in facts and facts[DIGEST] != _digest_of_record(facts):
-        raise EvidenceError(f"{source}: was changed after the run: it does not have the digest that it states")
+        raise RecordError(f"{source}: was changed after the run: it does not have the digest that it states")
 
 
 def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:

@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.core import code_identity, wording, writing
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records import failure_reason, rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import FORMAT
 from dlperf_study.records.run import assemble_run, different_nodes, run_facts
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
-from dlperf_study.study.job import JobResult, Outcome, Turn
+from dlperf_study.study.job import JobResult, RunStatus, Turn
 
 #: How a fingerprint is made. 1 (or nothing): its code is a digest of all measuring code. 2: of what the run imports, or
 #: the name of earlier code that measures alike. 3: Python and packages are versions instead of the path of the Python.
-FINGERPRINT_DEFINITION = 3
+CACHE_KEY_DEFINITION = 3
 
 NodeFacts = Mapping[str, Any]
 
@@ -28,20 +28,20 @@ NodeFacts = Mapping[str, Any]
 class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
-    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on: the configuration and
+    ``cache_key`` is a digest of everything besides the machine that its numbers depend on: the configuration and
     ``parts``. ``code`` is the measuring code in detail. ``variables`` are added to the environment of its processes:
     they make an unmeasured run of a measured one, for which ``purpose`` is the name. ``turn``: when it is measured.
     """
 
     configuration: Configuration
     repetition: int
-    fingerprint: str
+    cache_key: str
     paths: RunPaths
     code: code_identity.MeasuringCode = field(default_factory=code_identity.MeasuringCode)
     variables: Mapping[str, str] = field(default_factory=dict)
     purpose: str = ""
     turn: Turn = field(default_factory=Turn)
-    parts: run_file.FingerprintParts = field(default_factory=run_file.FingerprintParts)
+    parts: run_file.CacheKeyParts = field(default_factory=run_file.CacheKeyParts)
 
     @property
     def is_measured(self) -> bool:
@@ -52,9 +52,9 @@ class RequestedRun:
         """Read its record, if it is valid and has this fingerprint."""
         try:
             facts = run_facts(self.paths.run_file)
-        except EvidenceError:
+        except RecordError:
             return RunState(self)
-        return RunState(self, facts if facts["fingerprint"] == self.fingerprint else None)
+        return RunState(self, facts if facts["cache_key"] == self.cache_key else None)
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,20 @@ class RunState:
         """Whether the evidence of the run is complete; reads its rank logs."""
         try:
             return self.facts is not None and assemble_run(self.facts, self.run.paths).completed
-        except EvidenceError:
+        except RecordError:
             return False
 
     @property
     def out_of_memory_reason(self) -> str:
         """Why the run found too little memory; empty where it did not."""
-        if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY:
+        if self.facts and self.facts["status"] is RunStatus.OUT_OF_MEMORY:
             return self.facts["reason"]
         return ""
 
 
 @dataclass(frozen=True)
-class DriverFacts:
-    """What the driver of a run knows besides.
+class ControllerFacts:
+    """What the controller of a run knows besides.
 
     ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
     secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
@@ -101,36 +101,36 @@ class DriverFacts:
         return self.variables.redacted(text, self.passed)
 
 
-def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> dict[str, Any]:
+def record(requested: RequestedRun, result: JobResult, controller: ControllerFacts) -> dict[str, Any]:
     """Return ``run.json``; a run is completed only if all ranks agree.
 
     Each rank log is parsed once.
     """
     configuration, paths = requested.configuration, requested.paths
     logs, problem = rank_agreement.complete_logs(paths, configuration.world_size)
-    if driver.program:
+    if controller.program:
         for log in paths.process_logs:
-            driver.variables.redact_file(log, driver.passed)
+            controller.variables.redact_file(log, controller.passed)
     tails = failure_reason.last_log_lines(paths)
-    facts = _facts(requested, result, driver, logs)
-    if result.outcome is not Outcome.COMPLETED:
+    facts = _facts(requested, result, controller, logs)
+    if result.status is not RunStatus.COMPLETED:
         result = failure_reason.explained(result, paths)
     elif (
-        reason := _problem_of_logs(requested, logs, problem, driver)
+        reason := _problem_of_logs(requested, logs, problem, controller)
         or _future_start(result)
         or rank_agreement.contradiction(logs, facts, configuration, paths)
     ):
-        result = replace(result, outcome=Outcome.FAILED, reason=reason)
-    facts |= {"outcome": result.outcome, "reason": driver.redacted(result.reason)}
-    if result.outcome is not Outcome.COMPLETED:
+        result = replace(result, status=RunStatus.FAILED, reason=reason)
+    facts |= {"status": result.status, "reason": controller.redacted(result.reason)}
+    if result.status is not RunStatus.COMPLETED:
         facts["tail"] = {}
         for task, lines in tails.items():
-            facts["tail"][task] = [driver.redacted(line) for line in lines]
+            facts["tail"][task] = [controller.redacted(line) for line in lines]
     return facts
 
 
 def _problem_of_logs(
-    requested: RequestedRun, logs: Sequence[rank_log.RankLog], problem: str, driver: DriverFacts
+    requested: RequestedRun, logs: Sequence[rank_log.RankLog], problem: str, controller: ControllerFacts
 ) -> str:
     """Return why the rank logs of a run are incomplete."""
     size, paths = requested.configuration.world_size, requested.paths
@@ -138,7 +138,7 @@ def _problem_of_logs(
     for rank in range(size):
         if not paths.rank_log(rank).exists():
             silent.append(f"rank {rank}")
-    if not (problem and silent and driver.program):
+    if not (problem and silent and controller.program):
         return problem
     if logs and logs[0].facts["world_size"] != size:
         started = wording.counted(logs[0].facts["world_size"], "rank")
@@ -157,32 +157,32 @@ def _future_start(result: JobResult) -> str:
 
 
 def _facts(
-    requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[rank_log.RankLog]
+    requested: RequestedRun, result: JobResult, controller: ControllerFacts, logs: Sequence[rank_log.RankLog]
 ) -> dict[str, Any]:
     """Return the facts of a run for ``run.json``."""
     return {
         "format": FORMAT,
         "configuration": requested.configuration.as_dict(),
-        "configuration_identity": requested.configuration.identity,
+        "configuration_id": requested.configuration.configuration_id,
         "repetition": requested.repetition,
         **asdict(requested.turn),
-        "fingerprint": requested.fingerprint,
-        "fingerprint_definition": FINGERPRINT_DEFINITION,
-        "fingerprint_parts": requested.parts,
+        "cache_key": requested.cache_key,
+        "cache_key_definition": CACHE_KEY_DEFINITION,
+        "cache_key_parts": requested.parts,
         "code": requested.code.digest,
         "code_modules": requested.code.modules,
         "worker_code": requested.code.worker,
-        "outcome": result.outcome,
+        "status": result.status,
         "reason": result.reason,
         "started": None if _future_start(result) else result.started or None,
         "seconds": result.seconds,
         "exit_codes": result.exit_codes,
         "ranks_expected": requested.configuration.world_size,
         "ranks_seen": [log.rank for log in logs],
-        "cluster": {**driver.cluster, **measured_device_name(result.nodes)},
-        **_node_facts(result.nodes, result.busy_cores, driver.git),
-        **({"program": driver.program} if driver.program else {}),
-        **({"flops_per_sample": driver.flops_per_sample} if driver.flops_per_sample else {}),
+        "cluster": {**controller.cluster, **measured_device_name(result.nodes)},
+        **_node_facts(result.nodes, result.busy_cores, controller.git),
+        **({"program": controller.program} if controller.program else {}),
+        **({"flops_per_sample": controller.flops_per_sample} if controller.flops_per_sample else {}),
     }
 
 
@@ -209,32 +209,32 @@ def read(paths: RunPaths) -> dict[str, Any] | None:
     """Return a run's record, or None without a valid one."""
     try:
         return {**run_facts(paths.run_file)}
-    except EvidenceError:
+    except RecordError:
         return None
 
 
 def is_completed(facts: Mapping[str, Any] | None) -> bool:
     """Return whether there is a record of a run, and it completed."""
-    return facts is not None and facts["outcome"] == Outcome.COMPLETED
+    return facts is not None and facts["status"] == RunStatus.COMPLETED
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: run_file.GitFacts) -> dict[str, Any]:
     """Return the facts of the nodes for ``run.json``."""
     first = nodes[0] if nodes else {}
     environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
-    loads, survivors = [], []
+    loads, orphans = [], []
     for node in nodes:
         loads.append(node["load"])
         prefix = f"{node['name']}: " if node["name"] else ""
-        for survivor in node["load"]["survivors_ended"]:
-            survivors.append(prefix + survivor)
+        for orphan in node["load"]["orphans_ended"]:
+            orphans.append(prefix + orphan)
     return {
         "environment": environment | {"git": git},
         "nodes": list(nodes),
         "load": {
             "waited_seconds": max((load["waited_seconds"] for load in loads), default=None),
             "busy_cores_before": max((load["busy_cores_before"] for load in loads), default=None),
-            "survivors_ended": survivors,
+            "orphans_ended": orphans,
             "busy_cores_during": busy_cores,
         },
         "diagnostics": [{"subject": "nodes", "message": message} for message in different_nodes(nodes)],

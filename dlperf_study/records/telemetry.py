@@ -1,4 +1,4 @@
-"""What the guard of one node sampled during a run, read as ``docs/evidence.md`` describes it."""
+"""What the node agent of one node sampled during a run, read as ``docs/evidence.md`` describes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.records.lines import FirstLine, LastLine, NodeSample
 from dlperf_study.study.validation import lines_of_log, validate_record
 
@@ -36,20 +36,20 @@ class NodeTelemetry:
 
 
 def read_telemetry(path: Path) -> NodeTelemetry:
-    """Read the telemetry of one node; raises EvidenceError if invalid."""
+    """Read the telemetry of one node; raises RecordError if invalid."""
     source, lines = str(path), lines_of_log(path, first=("telemetry", "before"), repeated="sample")
     first, *sample_lines, last = lines
     facts = validate_record(_FIRST, first, f"{source}: line 1")
     end = validate_record(_LAST, last, f"{source}: line {len(lines)}")
     if end["samples"] != len(sample_lines):
-        raise EvidenceError(f"{source}: truncated, it has {len(sample_lines)} of {end['samples']} samples")
+        raise RecordError(f"{source}: truncated, it has {len(sample_lines)} of {end['samples']} samples")
     samples: list[NodeSample] = []
     for line_number, line in enumerate(sample_lines, 2):
         sample = validate_record(_SAMPLE, line, f"{source}: line {line_number}")
         if len(sample["gpus"]) != len(facts["gpus"]):
             gpus = f"{len(sample['gpus'])} GPUs, but the first line {len(facts['gpus'])}"
-            raise EvidenceError(f"{source}: line {line_number} has {gpus}")
+            raise RecordError(f"{source}: line {line_number} has {gpus}")
         if samples and sample["clock_ns"] < samples[-1]["clock_ns"]:
-            raise EvidenceError(f"{source}: line {line_number} is earlier than the line before it")
+            raise RecordError(f"{source}: line {line_number} is earlier than the line before it")
         samples.append(sample)
     return NodeTelemetry(facts, samples[0], tuple(samples[1:]), end["not_reported"])

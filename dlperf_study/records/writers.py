@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from dlperf_study.core import code_identity, writing
 from dlperf_study.records import lines
+from dlperf_study.study.communication import Drain
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import Drain
 from dlperf_study.study.precision import LossScaling
 
 #: The clock of all lines.
@@ -20,11 +20,11 @@ CLOCK = "perf_counter_ns"
 
 
 class Rank(Protocol):
-    """The position of a trainer, and how it exchanges gradients."""
+    """The position of a trainer, and how it communicates gradients."""
 
     rank: int
     world_size: int
-    exchange_kind: str
+    communication_kind: str
 
 
 class RankLogWriter:
@@ -45,10 +45,10 @@ class RankLogWriter:
         process: dict[str, Any] = {
             "kind": "rank",
             "format": lines.FORMAT,
-            "run": f"{configuration.identity}/{self._path.parent.name}",
-            "code": code_identity.code_of_driver(),
+            "run": f"{configuration.configuration_id}/{self._path.parent.name}",
+            "code": code_identity.code_of_controller(),
             **{"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank},
-            **{"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind},
+            **{"host": socket.gethostname(), "pid": os.getpid(), "communication": rank.communication_kind},
             "interpreter": sys.version,
         }
         content = process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}
@@ -65,7 +65,7 @@ class RankLogWriter:
         drain: Drain,
         peak_memory: lines.PeakMemory,
         loss_scaling: LossScaling | None = None,
-        planted: lines.PlantedWait | None = None,
+        injected: lines.InjectedWait | None = None,
         cpu_limit: lines.CpuLimit | None = None,
         computation_obstacle: str = "",
         calibration: lines.Calibration | None = None,
@@ -73,9 +73,9 @@ class RankLogWriter:
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
 
-        ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
+        ``peak_memory``: bytes by name, of the training window. ``injected`` is of the self-test only.
         ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
-        ``computation_obstacle``: why no step can be done without its exchange.
+        ``computation_obstacle``: why no step can be done without its communication.
         ``calibration``: of the loop before and after the training window. ``background_cores``: see ``EndLine``.
         """
         line: lines.EndLine = {
@@ -90,7 +90,7 @@ class RankLogWriter:
         if loss_scaling:
             line["loss_scale"] = loss_scaling.scale
         optional = {
-            "planted": planted,
+            "injected": injected,
             "cpu_limit": cpu_limit,
             "computation_obstacle": computation_obstacle or None,
             "calibration": calibration,

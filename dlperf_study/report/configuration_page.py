@@ -18,12 +18,12 @@ from dlperf_study.report.tables.table import Table, make_table
 from dlperf_study.report.tables.table_builders import defined, laid_out, run_column
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 
-PARTS_OF_STEP = ("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds")
+PARTS_OF_STEP = ("compute_seconds", "input_seconds", "exposed_communication_seconds", "communication_seconds")
 MEASURED = ("throughput", "step_seconds", "step_variation", *PARTS_OF_STEP)
 #: Only runs with a scaled loss or a compiler have them: without a value they are left out.
 OF_SOME_RUNS = ("loss_scale", "skipped_steps", "compile_seconds")
 RUN_COLUMNS = (
-    *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", *OF_SOME_RUNS),
+    *("repetition", "status", *MEASURED, "steadiness", "final_loss", "computed_in", *OF_SOME_RUNS),
     *("background_cores", "disturbed", "run_seconds"),
 )
 PANEL_INCHES = 1.9
@@ -39,7 +39,9 @@ def configuration_table(configuration: Configuration) -> Table:
     about = f"The other {len(levels) - len(rows)} parameters have their defaults."
     if configuration.own_program:
         about = "What its program does by other parameters, its study does not say."
-    return make_table("configuration", ("Parameter", "Value", "Unit"), rows, about, title=configuration.identity)
+    return make_table(
+        "configuration", ("Parameter", "Value", "Unit"), rows, about, title=configuration.configuration_id
+    )
 
 
 def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Section:

@@ -7,8 +7,8 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import begin_and_end, select_counted
 from dlperf_study.metrics.parameters import list_settings
+from dlperf_study.metrics.run_status import begin_and_end, select_counted
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.report.formatting import (
@@ -39,11 +39,11 @@ MEANS = "Values are means over counted runs, of rates the geometric mean."
 SIZES = ("image_size", "sequence_length")
 #: Parameters that a caption names in any case, or that tables name in its place.
 _ALWAYS_NAMED = (
-    *("framework", "strategy", "model", *SIZES, "classes", "nodes", "devices_per_node", "servers"),
-    *("batch_per_device", "precision", "compiler", "data_source", "sample_ratio", "threads_per_device", "seed"),
+    *("framework", "strategy", "model", *SIZES, "classes", "nodes", "devices_per_node", "parameter_servers"),
+    *("batch_per_device", "precision", "compiler", "data_loader", "sample_ratio", "threads_per_device", "seed"),
 )
 #: Of these a level alone is understood.
-_SAY_THEMSELVES = ("precision", "data_source")
+_SAY_THEMSELVES = ("precision", "data_loader")
 #: All other parameters of the training: named where a level is not the default.
 _UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
@@ -65,7 +65,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
         return f"Nothing was measured.{quick_label(dataset)}"
     factors = ["world_size", "nodes", *named_factors(dataset, rows)]
     parts, unknown = [by_origin(dataset, "origin") + _devices_phrase(runs)], []
-    for name in [*factors, "device", "link"]:
+    for name in [*factors, "device", "interconnect"]:
         values = rows[name] if name in factors else runs[name]
         label = column_named(name).words
         if not distinct_levels(values):
@@ -81,11 +81,11 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
 def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
     """Return what a caption names of what was trained and how, besides devices and nodes."""
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    servers = ["servers"] if rows["servers"].any() else []
+    parameter_servers = ["parameter_servers"] if rows["parameter_servers"].any() else []
     trained = "own_program" if dataset.plan.is_program else "model"
     unusual = departures(rows, _UNUSUAL)
-    training = [trained, *_sizes(rows), "precision", *unusual, batch, "threads_per_device", "data_source"]
-    return [*servers, *training, *list_settings(rows)]
+    training = [trained, *_sizes(rows), "precision", *unusual, batch, "threads_per_device", "data_loader"]
+    return [*parameter_servers, *training, *list_settings(rows)]
 
 
 def page_conditions(dataset: Dataset) -> str:
@@ -95,7 +95,7 @@ def page_conditions(dataset: Dataset) -> str:
         return ""
     where = by_origin(dataset, "origin") + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    names = ("precision", "data_source", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
+    names = ("precision", "data_loader", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
         if len(distinct_levels(rows[name])) == 1:
@@ -119,7 +119,7 @@ def _sizes(rows: pd.DataFrame) -> list[str]:
 
 def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
-    of_predictions = text_if("prediction" in dataset.plan.questions, f", those of predictions {100 * COVERAGE:g} %")
+    of_predictions = text_if("prediction" in dataset.plan.sections, f", those of predictions {100 * COVERAGE:g} %")
     return f"brackets and bars are 95 % intervals{of_predictions}"
 
 
@@ -149,7 +149,7 @@ def page_conditions_in_short(dataset: Dataset) -> str:
 
 
 def _link_phrase(runs: pd.DataFrame) -> str:
-    return text_if(distinct_levels(runs["link"]), f"link {levels(runs['link'])}")
+    return text_if(distinct_levels(runs["interconnect"]), f"interconnect {levels(runs['interconnect'])}")
 
 
 def _unless_named(dataset: Dataset) -> str:
@@ -194,7 +194,7 @@ def merging(dataset: Dataset) -> str:
         return text_if((runs["world_size"] > 1).any(), caption("context", "merged"))
     is_merged = runs["ranks_seen"].fillna(1) > 1
     rules = runs.assign(merge_rule=runs["merge_rule"].where(is_merged, ""))
-    rules = rules[["log_format", "printed_rate", "merge_rule"]].dropna().drop_duplicates()
+    rules = rules[["log_format", "printed_throughput", "merge_rule"]].dropna().drop_duplicates()
     labels = []
     for name, printed, rule in rules.itertuples(index=False):
         labels.append(f"{display_name(name)}, {printed}{text_if(rule, f': {rule}')}")
@@ -204,7 +204,7 @@ def merging(dataset: Dataset) -> str:
 def waits_for_batches(dataset: Dataset) -> bool:
     """Return whether a step of any configuration waits for its batch: with a fixed one, none does."""
     rows = dataset.configurations
-    return bool(rows["input_rate"].notna().any() or (rows["input_seconds"] > 0).any())
+    return bool(rows["input_throughput"].notna().any() or (rows["input_seconds"] > 0).any())
 
 
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
@@ -225,9 +225,9 @@ def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
 
 
 def longer_than_alone(dataset: Dataset) -> str:
-    """Return why a step waits for longer than its exchange takes alone; empty where none does."""
+    """Return why a step waits for longer than its communication takes alone; empty where none does."""
     rows = dataset.configurations
-    is_longer = rows["exposed_seconds"] > rows["exchange_seconds"]
+    is_longer = rows["exposed_communication_seconds"] > rows["communication_seconds"]
     return text_if(is_longer.any(), caption("context", "longer_than_alone"))
 
 
@@ -250,11 +250,11 @@ def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 
 def versions(runs: pd.DataFrame) -> str:
-    """Return the framework libraries with their versions, and those of what they exchange with and of the GPUs."""
+    """Return the framework libraries with their versions, and those of what they communicate with and of the GPUs."""
     libraries = []
     for (library, version), of_library in runs.groupby(["library", "library_version"], sort=False):
-        exchange = ", ".join(of_library["exchange_library"].dropna().unique())
-        libraries.append(f"{display_name(library)} {version}{text_if(exchange, f' ({exchange})')}")
+        communication = ", ".join(of_library["communication_library"].dropna().unique())
+        libraries.append(f"{display_name(library)} {version}{text_if(communication, f' ({communication})')}")
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
         libraries += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
     return listed(libraries)

@@ -17,7 +17,7 @@ from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.training.part_names import display_names
 
 MISSING = "–"
@@ -71,7 +71,7 @@ def display_name(value: object) -> str:
 @cached_by_parts
 def _display_names() -> dict[str, str]:
     levels = [level for entry in PARAMETERS.values() for level in entry.levels]
-    return {name: in_words(name) for name in (*levels, *Outcome)} | _NAMES | display_names()
+    return {name: in_words(name) for name in (*levels, *RunStatus)} | _NAMES | display_names()
 
 
 def in_words(name: str) -> str:

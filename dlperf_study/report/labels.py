@@ -12,7 +12,7 @@ from dlperf_study.dataset.series import varying_factors
 from dlperf_study.report import series
 from dlperf_study.report.formatting import model_name
 
-_SIZE = ("world_size", "nodes", "servers")
+_SIZE = ("world_size", "nodes", "parameter_servers")
 
 
 @dataclass(frozen=True)
@@ -21,25 +21,25 @@ class Labels:
 
     dataset: Dataset
 
-    def configuration(self, identity: str) -> str:
+    def configuration(self, configuration_id: str) -> str:
         """Return ``ResNet-50 (all-reduce), 2 devices``; without devices if all configurations have as many."""
         sizes = self._study.configurations[[*_SIZE]].drop_duplicates()
         if len(sizes) == 1:
-            return self.series(identity)
-        return f"{self.series(identity)}, {series.devices_label(self._row(identity))}"
+            return self.series(configuration_id)
+        return f"{self.series(configuration_id)}, {series.devices_label(self._row(configuration_id))}"
 
-    def series(self, identity: str) -> str:
+    def series(self, configuration_id: str) -> str:
         """Return ``ResNet-50 (all-reduce)``: the model, and the levels that distinguish its series."""
-        model, levels = model_name(self._row(identity)), _series_levels(self._study)[identity]
+        model, levels = model_name(self._row(configuration_id)), _series_levels(self._study)[configuration_id]
         return f"{model} ({series.SEPARATOR.join(levels)})" if levels else model
 
-    def versus(self, identity: str, baseline_identity: str) -> str:
+    def versus(self, configuration_id: str, baseline_id: str) -> str:
         """Return ``ResNet-50, 2 vs 1 device``: what two configurations share, then in what they differ."""
-        row, baseline = self._row(identity), self._row(baseline_identity)
+        row, baseline = self._row(configuration_id), self._row(baseline_id)
         factors = [name for name in varying_factors(self._study) if name not in _SIZE]
         differing = [name for name in factors if not _is_same(row, baseline, name)]
         if not differing:
-            return f"{self.series(identity)}, {_devices_versus(row, baseline)}"
+            return f"{self.series(configuration_id)}, {_devices_versus(row, baseline)}"
         usual = series.usual_levels(self._study)
         shared = [model_name(row)] if "model" not in differing and "own_program" not in differing else []
         for name in factors:
@@ -60,8 +60,8 @@ class Labels:
         needed = [name for name in names if not series.goes_without_saying(name, getattr(row, name))]
         return [series.level_label(name, getattr(row, name)) for name in needed or names]
 
-    def _row(self, identity: str) -> Any:
-        return self._study.configuration_rows[identity]
+    def _row(self, configuration_id: str) -> Any:
+        return self._study.configuration_rows[configuration_id]
 
     @property
     def _study(self) -> Dataset:
@@ -75,7 +75,11 @@ def _is_same(row: Any, other: Any, name: str) -> bool:
 
 
 def _devices_versus(row: Any, baseline: Any) -> str:
-    if (row.nodes, row.servers) == (baseline.nodes, baseline.servers) and row.nodes == 1 and not row.servers:
+    if (
+        (row.nodes, row.parameter_servers) == (baseline.nodes, baseline.parameter_servers)
+        and row.nodes == 1
+        and not row.parameter_servers
+    ):
         return f"{row.world_size} vs {counted(baseline.world_size, 'device')}"
     return f"{series.devices_label(row)} vs {series.devices_label(baseline)}"
 
@@ -85,7 +89,7 @@ def _series_levels(dataset: Dataset) -> dict[str, list[str]]:
     """Return the fewest levels that distinguish the series of each configuration from others of its model."""
     lines, factors = series.all_series(dataset), varying_factors(dataset)
     usual = series.usual_levels(dataset)
-    firsts = dataset.configurations.set_index("identity").loc[[line.identities[0] for line in lines]]
+    firsts = dataset.configurations.set_index("configuration_id").loc[[line.configuration_ids[0] for line in lines]]
     firsts = firsts[[*dict.fromkeys(("model", "own_program", *factors))]].astype(object)
     firsts = firsts.where(firsts.notna(), None).reset_index(drop=True)
     levels: dict[str, list[str]] = {}
@@ -93,7 +97,7 @@ def _series_levels(dataset: Dataset) -> dict[str, list[str]]:
         needed = _needed(rows, factors)
         for position, row in rows.iterrows():
             named = (name for name in needed if name not in usual or row[name] != usual[name])
-            levels |= dict.fromkeys(lines[position].identities, series.level_labels(row, named))
+            levels |= dict.fromkeys(lines[position].configuration_ids, series.level_labels(row, named))
     return levels
 
 

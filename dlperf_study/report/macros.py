@@ -23,8 +23,8 @@ QUANTITIES = (
     *("speedup", "efficiency"),
     "relative_throughput",
     *summarised(*MEANS),
-    *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
-    *("baseline_verdict", "verdict"),
+    *("step_difference_seconds", "compute_difference_seconds", "exposed_communication_difference_seconds"),
+    *("baseline_significance", "significance"),
 )
 _DEFINITIONS = Path(__file__).parent / "templates" / "paper" / "macros.tex"
 
@@ -43,22 +43,24 @@ def macros(dataset: Dataset) -> str:
         lines.append(_macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated")))
     labels, keys, short = series.configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
     for row in dataset.measured.itertuples(index=False):
-        identity = str(row.identity)
-        lines.append(f"% {labels[identity]}: {keys[identity]}")
-        if identity in short:
-            lines.append(f"\\@namedef{{dlperf@{dataset.plan.study}@{short[identity]}}}{{{keys[identity]}}}")
-        lines += _configuration_macros(dataset, row, keys[identity])
+        configuration_id = str(row.configuration_id)
+        lines.append(f"% {labels[configuration_id]}: {keys[configuration_id]}")
+        if configuration_id in short:
+            lines.append(
+                f"\\@namedef{{dlperf@{dataset.plan.study}@{short[configuration_id]}}}{{{keys[configuration_id]}}}"
+            )
+        lines += _configuration_macros(dataset, row, keys[configuration_id])
     return "\n".join([*lines, r"\makeatother"]) + "\n"
 
 
 def configuration_keys(dataset: Dataset) -> dict[str, str]:
     """Return each configuration's macro name; without the digest if unique."""
-    identities = dataset.configurations["identity"].tolist()
-    counts = Counter(identity.rpartition("-")[0] for identity in identities)
+    configuration_ids = dataset.configurations["configuration_id"].tolist()
+    counts = Counter(configuration_id.rpartition("-")[0] for configuration_id in configuration_ids)
     keys = {}
-    for identity in identities:
-        readable = identity.rpartition("-")[0]
-        keys[identity] = readable if counts[readable] == 1 else identity
+    for configuration_id in configuration_ids:
+        readable = configuration_id.rpartition("-")[0]
+        keys[configuration_id] = readable if counts[readable] == 1 else configuration_id
     return keys
 
 
@@ -70,27 +72,28 @@ def short_names(dataset: Dataset) -> dict[str, str]:
     Configurations whose labels are equal, or not plain letters, have none.
     """
     labels = {
-        identity: label.split(series.SEPARATOR) for identity, label in series.full_configuration_labels(dataset).items()
+        configuration_id: label.split(series.SEPARATOR)
+        for configuration_id, label in series.full_configuration_labels(dataset).items()
     }
     unsaid, having = {}, defaultdict[str, set[str]](set)
-    for row in dataset.configurations[["identity", *varying_factors(dataset)]].to_dict("records"):
-        identity = row.pop("identity")
-        unsaid[identity] = [
+    for row in dataset.configurations[["configuration_id", *varying_factors(dataset)]].to_dict("records"):
+        configuration_id = row.pop("configuration_id")
+        unsaid[configuration_id] = [
             series.level_label(name, level) for name, level in row.items() if series.goes_without_saying(name, level)
         ]
-    for identity, parts in labels.items():
-        for part in (*parts, *unsaid[identity]):
-            having[part].add(identity)
+    for configuration_id, parts in labels.items():
+        for part in (*parts, *unsaid[configuration_id]):
+            having[part].add(configuration_id)
     names = {}
-    for identity, parts in labels.items():
+    for configuration_id, parts in labels.items():
         *leading, devices = parts
         # Of many parts there are very many choices: they are made one after another.
-        for chosen in chain(_choices(parts), _choices([*leading, *unsaid[identity], devices])):
+        for chosen in chain(_choices(parts), _choices([*leading, *unsaid[configuration_id], devices])):
             name = ", ".join(chosen)
             is_alone = len(set.intersection(*(having[part] for part in chosen))) == 1
             # LaTeX reads such a name as it is.
             if is_alone and name.isascii() and not set(name) & set("\\{}%#~^$&"):
-                names[identity] = name
+                names[configuration_id] = name
                 break
     return names
 

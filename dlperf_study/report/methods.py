@@ -10,14 +10,14 @@ from markupsafe import Markup
 
 from dlperf_study import __version__
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.configuration_table import VERDICTS
+from dlperf_study.dataset.configuration_table import SIGNIFICANCES
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.target_precision import too_wide
+from dlperf_study.dataset.target_ci import too_wide
 from dlperf_study.findings import quality, scaling
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
-from dlperf_study.metrics.outcome import begin_and_end, disturbed_configurations
+from dlperf_study.metrics.run_status import begin_and_end, disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
@@ -32,7 +32,7 @@ TEMPLATES = Path(__file__).parent / "templates" / "paper"
 _ALSO_NAMED = ("classes", "optimizer")
 #: What other sentences name, or the batch that a kind of scaling holds constant.
 _NAMED_ELSEWHERE = (
-    *("framework", "strategy", "model", "nodes", "devices_per_node", "servers", "batch_per_device"),
+    *("framework", "strategy", "model", "nodes", "devices_per_node", "parameter_servers", "batch_per_device"),
     *context.SIZES,
 )
 #: How many letters of a commit identify it.
@@ -71,7 +71,7 @@ def _training(dataset: Dataset) -> dict[str, Any]:
         "kind": ": ".join(filter(None, (_known(runs, "device"), _known(runs, "device_name")))),
         "nodes": int(rows["nodes"].max()),
         "cores": _counted_levels(runs, "cores", "core"),
-        "link": _known(runs, "link"),
+        "interconnect": _known(runs, "interconnect"),
         "under": listed(filter(None, (text_if(python, f"Python {python}"), _known(runs, "system")))),
     }
 
@@ -148,17 +148,17 @@ def _course(dataset: Dataset) -> dict[str, Any]:
 
 def _target(dataset: Dataset) -> dict[str, Any]:
     """Return how many configurations reached the target precision; nothing where a study has none."""
-    if dataset.plan.precision is None:
+    if dataset.plan.target_ci is None:
         return {}
-    count = len(dataset.reached_precisions)
-    return {"targets": count, "reached": count - len(dataset.missed_precisions), "limit": _limit(dataset)}
+    count = len(dataset.reached_ci_widths)
+    return {"targets": count, "reached": count - len(dataset.missed_ci_widths), "limit": _limit(dataset)}
 
 
 def _limit(dataset: Dataset) -> str:
     """Return what ended measuring before all intervals were narrow enough; empty where nothing of the study did."""
     plan = dataset.plan
-    is_too_wide = dataset.runs["identity"].isin(too_wide(plan, dataset.throughputs))
-    rounds = dataset.runs[is_too_wide].groupby("identity")["repetition"].max()
+    is_too_wide = dataset.runs["configuration_id"].isin(too_wide(plan, dataset.throughputs))
+    rounds = dataset.runs[is_too_wide].groupby("configuration_id")["repetition"].max()
     if rounds.empty:
         return ""
     if (rounds >= plan.rounds.most).all():
@@ -180,7 +180,7 @@ def _windows(dataset: Dataset) -> dict[str, Any]:
     answers = dataset.completed_runs["steadiness"]
     unsteady = int(answers.eq(Answer.NOT_STEADY).sum())
     has_steadiness = not answers.empty and (answers.notna().all() or unsteady)
-    tolerance = 100 * steadiness_tolerance(dataset.plan.precision)
+    tolerance = 100 * steadiness_tolerance(dataset.plan.target_ci)
     return facts | {"unsteady": unsteady, "has_steadiness": has_steadiness, "tolerance": tolerance}
 
 
@@ -190,9 +190,9 @@ def _statistics(dataset: Dataset) -> dict[str, Any]:
     # Every baseline and reference has the interval [1, 1] to itself.
     if any(rows.loc[~rows[f"is_{role}"], f"{ratio}_low"].notna().any() for role, ratio in RATIOS.items()):
         ratios = "rounds" if dataset.completed_runs["round"].notna().any() else "welch"
-    verdicts = set(pd.concat(list(map(rows.__getitem__, VERDICTS.values()))).dropna())
+    significances = set(pd.concat(list(map(rows.__getitem__, SIGNIFICANCES.values()))).dropna())
     facts = {"has_interval": dataset.has_interval, "needed": MINIMUM_RUNS, "ratios": ratios}
-    return facts | {"has_verdict": bool(verdicts), "has_equal": EQUAL in verdicts}
+    return facts | {"has_significance": bool(significances), "has_equal": EQUAL in significances}
 
 
 def results(dataset: Dataset) -> str:
@@ -208,7 +208,7 @@ def _findings(dataset: Dataset) -> Iterator[object]:
     nothing = list(quality.no_conclusion(dataset))
     yield from nothing
     compared: dict[Denominator, list[scaling.Compared]] = {}
-    for question in dataset.plan.questions:
+    for question in dataset.plan.sections:
         if question == "scaling":
             compared["baseline"] = scaling.speedups(dataset)
         elif question == "comparison":

@@ -30,7 +30,7 @@ from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.plan import Plan
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "study"
@@ -91,7 +91,7 @@ def build(study: str, say: Say = print) -> Path:
 
     Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
     then stay in a folder next to the report, and the last good report is left as it was. Raises BusyError
-    while another process builds the same report, EvidenceError for a study without a plan.
+    while another process builds the same report, RecordError for a study without a plan.
     """
     paths = StudyPaths.of(study)
     # Without a plan nothing may be left, not even the file of the lock.
@@ -101,7 +101,7 @@ def build(study: str, say: Say = print) -> Path:
         inputs = report_digest(paths)
         dataset = study_measurements(study, say)[-1].dataset
         plan = dataset.plan
-        pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
+        pages = [SUMMARY, *(Page.answering(question) for question in SECTIONS if question in plan.sections)]
         if paths.earlier_measurements():
             pages.append(HISTORY)
         pages.append(RUNS)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study import __version__
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
@@ -45,13 +45,13 @@ _OF_ITSELF = "1"
 def write_paper(paths: StudyPaths) -> Path:
     """Write the folder ``paper`` of a study anew; return it.
 
-    Raises EvidenceError for a study without a plan, or without a completed run.
+    Raises RecordError for a study without a plan, or without a completed run.
     """
     dataset = up_to_date(paths)
     # Failed runs say how they ended, and not with which messages of libraries.
     dataset = replace(dataset, runs=dataset.runs.assign(reason=None))
     if dataset.completed_runs.empty:
-        raise EvidenceError(f"{paths.folder}: no run completed, so there is nothing to publish")
+        raise RecordError(f"{paths.folder}: no run completed, so there is nothing to publish")
     unfinished = paths.paper.with_name(".paper")
     shutil.rmtree(unfinished, ignore_errors=True)
     floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]
@@ -77,9 +77,9 @@ def write_paper(paths: StudyPaths) -> Path:
 def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
     """Write the tables with numbers; yield the line that includes each."""
     # Another table has its numbers too.
-    included_elsewhere = text_if("scaling" in dataset.plan.questions, "measured")
+    included_elsewhere = text_if("scaling" in dataset.plan.sections, "measured")
     for question, makers in TABLES.items():
-        for make in makers if question in ("", *dataset.plan.questions) else ():
+        for make in makers if question in ("", *dataset.plan.sections) else ():
             table = for_paper(dataset, make(dataset))
             if has_numbers(table):
                 name = f"tables/{table.name}.tex"
@@ -137,7 +137,7 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
     """Write the study's figures; yield the lines that include each."""
     (folder / "figures").mkdir(parents=True)
     for question, make in FIGURES.items():
-        for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
+        for figure in make(dataset) if question in ("", *dataset.plan.sections) else ():
             if figure.drawing is not None:
                 names = {}
                 for width in WIDTHS:

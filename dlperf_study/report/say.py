@@ -176,23 +176,25 @@ def _number_filters(medium: Medium) -> dict[str, Callable[..., Any]]:
 
 def _name_filters(medium: Medium) -> dict[str, Callable[..., Any]]:
     @pass_context
-    def label(context: Any, identity: str) -> str:
+    def label(context: Any, configuration_id: str) -> str:
         labels: Labels = context["labels"]
-        return labels.configuration(identity)
+        return labels.configuration(configuration_id)
 
     @pass_context
-    def series(context: Any, identity: str) -> str:
+    def series(context: Any, configuration_id: str) -> str:
         labels: Labels = context["labels"]
-        return labels.series(identity)
+        return labels.series(configuration_id)
 
     @pass_context
-    def all_series(context: Any, identities: Sequence[str]) -> str:
-        names = dict.fromkeys(series(context, identity) for identity in identities)
+    def all_series(context: Any, configuration_ids: Sequence[str]) -> str:
+        names = dict.fromkeys(series(context, configuration_id) for configuration_id in configuration_ids)
         return first_of(list(names), formatting.MOST_NAMED, "; ")
 
     @pass_context
-    def labels(context: Any, identities: Sequence[str]) -> str:
-        return first_of([label(context, identity) for identity in identities], formatting.MOST_NAMED, "; ")
+    def labels(context: Any, configuration_ids: Sequence[str]) -> str:
+        return first_of(
+            [label(context, configuration_id) for configuration_id in configuration_ids], formatting.MOST_NAMED, "; "
+        )
 
     @pass_context
     def versus(context: Any, finding: Any) -> str:

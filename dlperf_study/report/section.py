@@ -39,9 +39,9 @@ def downloads(folder: str, name: str, *kinds: str, of: str = "") -> str:
     return f' <span class="downloads">{text_if(of, f" {of}:")}{links}</span>'
 
 
-def evidence_anchor(identity: str) -> str:
+def evidence_anchor(configuration_id: str) -> str:
     """Return the anchor of a configuration's first run."""
-    return f"run-{identity.rpartition('-')[2]}"
+    return f"run-{configuration_id.rpartition('-')[2]}"
 
 
 def evidence_link(anchor: str, number: str) -> str:

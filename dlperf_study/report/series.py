@@ -18,35 +18,35 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.dataset.series import series_numbers, varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.report.formatting import display_name, is_named_default, level_with_unit, model_name, text_if
+from dlperf_study.study.communication import COLLECTIVES, STRATEGIES
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
 from dlperf_study.study.parallel_parameters import ParallelParameters
 
 SEPARATOR = " · "
 #: What may vary within a group without being a factor of the study.
-_COUNTED = (("nodes", "node"), ("servers", "server"))
-_GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "world_size", "is_reference")
+_COUNTED = (("nodes", "node"), ("parameter_servers", "server"))
+_GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "parameter_servers", "world_size", "is_reference")
 _WHAT_TRAINS = ("framework", "model", "own_program")
 #: Of fewer series no level is the usual one.
 LEAST_USUAL = 2
 _NONE_OF = {
     "loss_scaling": "loss not scaled",
     "compiler": "not compiled",
-    "image_set": "made-up images",
+    "image_dataset": "made-up images",
     "gradient_compression": "uncompressed gradients",
 }
 #: Parameters whose levels say nothing alone.
-_WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "recompute")
+_WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "activation_checkpointing")
 #: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
 _OF_DIVISION = tuple(field.name for field in fields(ParallelParameters))
 #: Parameters whose default goes without saying where others have another level.
 _UNSAID_DEFAULTS = (
-    *("nodes", "servers", "compiler", "image_set", "memory_limit_mib", "cpu_limit"),
+    *("nodes", "parameter_servers", "compiler", "image_dataset", "memory_limit_mib", "cpu_limit"),
     *(*_WITH_LABEL, *_OF_DIVISION),
 )
 _OF_PUBLISHED_LINES = (
-    *("program", "mode", "servers", "batch_per_device", "precision"),
-    *("loss_scaling", "compiler", "data_source", "extra"),
+    *("program", "mode", "parameter_servers", "batch_per_device", "precision"),
+    *("loss_scaling", "compiler", "data_loader", "extra"),
 )
 
 
@@ -80,14 +80,14 @@ class Series:
         return self.table.iloc[self.part]
 
     @property
-    def identities(self) -> list[str]:
+    def configuration_ids(self) -> list[str]:
         """The identities of its configurations."""
-        return list(self.table["identity"].iloc[self.part])
+        return list(self.table["configuration_id"].iloc[self.part])
 
     @property
     def measured_identities(self) -> list[str]:
         """The identities of its configurations with a rate."""
-        return list(compress(self.identities, self.table[self.rate].iloc[self.part].notna()))
+        return list(compress(self.configuration_ids, self.table[self.rate].iloc[self.part].notna()))
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -159,7 +159,7 @@ def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
 def goes_without_saying(factor: str, level: Any) -> bool:
     """Return whether a level is a default that names leave out."""
     if factor == "strategy" and level in STRATEGIES:
-        return STRATEGIES[level].exchange == COLLECTIVES
+        return STRATEGIES[level].communication == COLLECTIVES
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 
@@ -201,8 +201,8 @@ def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
 def _with_devices(dataset: Dataset, series: Sequence[Series], names: Sequence[str]) -> dict[str, str]:
     labels = {}
     for line, name in zip(series, names, strict=True):
-        for row in map(dataset.configuration_rows.__getitem__, line.identities):
-            labels[str(row.identity)] = joined(name, devices_label(row))
+        for row in map(dataset.configuration_rows.__getitem__, line.configuration_ids):
+            labels[str(row.configuration_id)] = joined(name, devices_label(row))
     return labels
 
 
@@ -214,7 +214,11 @@ def joined(*labels: str) -> str:
 def devices_label(row: Any) -> str:
     """Return a row's devices, nodes and servers; one node is omitted."""
     nodes = text_if(row.nodes > 1, f" on {counted(row.nodes, 'node')}")
-    return counted(row.world_size, "device") + nodes + text_if(row.servers, f" + {counted(row.servers, 'server')}")
+    return (
+        counted(row.world_size, "device")
+        + nodes
+        + text_if(row.parameter_servers, f" + {counted(row.parameter_servers, 'server')}")
+    )
 
 
 def level_label(factor: str, value: Any) -> str:
@@ -278,11 +282,11 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     """Return every group of the study or of one model."""
     positions = {}
     for line in all_series(dataset):
-        positions.update(dict.fromkeys(line.identities, line.position))
+        positions.update(dict.fromkeys(line.configuration_ids, line.position))
     rows = dataset.configurations
-    references = rows.loc[rows["is_reference"] & ((rows["model"] == model) | (model is None)), "identity"]
-    order = {identity: position for position, identity in enumerate(references)}
-    rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
+    references = rows.loc[rows["is_reference"] & ((rows["model"] == model) | (model is None)), "configuration_id"]
+    order = {configuration_id: position for position, configuration_id in enumerate(references)}
+    rows = rows.assign(position=rows["configuration_id"].map(positions), group=rows["reference_id"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
     factors = list(filter("model".__ne__, varying_factors(dataset)))
     return _groups(rows, factors, usual_levels(dataset.whole or dataset), dataset.rate)

@@ -89,17 +89,21 @@ def in_markdown(dataset: Dataset) -> str:
 
 def configuration_rates(dataset: Dataset) -> Rates:
     """Return throughputs and ratios of measured configurations, by series."""
-    measured, names = set(dataset.measured["identity"]), Labels(dataset)
+    measured, names = set(dataset.measured["configuration_id"]), Labels(dataset)
     rows = []
-    for _, identities in labelled_series(dataset):
-        rows += [dataset.configuration_rows[identity] for identity in identities if identity in measured]
+    for _, configuration_ids in labelled_series(dataset):
+        rows += [
+            dataset.configuration_rows[configuration_id]
+            for configuration_id in configuration_ids
+            if configuration_id in measured
+        ]
     unit = unit_in(dataset.configurations, dataset.rate)
     ratios = [name for name in RATIOS.values() if not all(is_missing(getattr(row, name)) for row in rows)]
     headings = ["", unit.symbol, *(COLUMNS[name].label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
         printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
-        cells.append([names.configuration(row.identity), *printed])
+        cells.append([names.configuration(row.configuration_id), *printed])
     further = len(rows) - MOST_ROWS
     left_out = text_if(further > 0, f"{counted(further, 'further configuration')}: see the report")
     return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
@@ -109,7 +113,7 @@ def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
     if is_missing(getattr(row, name)):
         return MISSING
     value, interval = format_column(row, name, size)
-    printed = marked(value, (row.identity, name) in dataset.doubtful_numbers)
+    printed = marked(value, (row.configuration_id, name) in dataset.doubtful_numbers)
     return printed + text_if(interval, f" {interval}")
 
 

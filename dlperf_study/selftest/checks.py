@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.wording import per_cent
 from dlperf_study.dataset.dataset import Dataset
@@ -26,7 +26,7 @@ MAX_FALSE_FAILURES = 0.02
 #: How often a correct instrument tells a program from itself, and how often the interval of a slowdown is above 1.
 FALSE_DIFFERENCE, WRONG_SIGN = 1 - CONFIDENCE, (1 - CONFIDENCE) / 2
 #: How far the injected wait may be from what was requested, as a share of the step, and what was measured of steps and
-#: exchanges from their truth. A process that is interrupted at the end of a wait waits longer; what it waited is in its
+#: transfers from their truth. A process that is interrupted at the end of a wait waits longer; what it waited is in its
 #: log, and is the truth.
 WAIT_TOLERANCE, STEP_TOLERANCE, LINK_TOLERANCE = 0.01, 0.01, 0.10
 #: How often the distances of correct intervals are outside the limits of their score: half of it on each side.
@@ -84,7 +84,7 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
 
 def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
     """Return whether few enough pairs of one program are distinguished."""
-    distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
+    distinguished = [comparison.label for comparison in comparisons if comparison.significance in (FASTER, SLOWER)]
     is_passed = len(distinguished) <= allowed_cases(len(comparisons), FALSE_DIFFERENCE)
     observation = f"{len(distinguished)} of {len(comparisons)} distinguished{_listed(distinguished)}"
     return check_result(SAME, is_passed, observation, comparisons)
@@ -101,11 +101,11 @@ def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float
     cases = len(comparisons)
     wrong = []
     for each in comparisons:
-        if each.verdict == FASTER or (each.interval and each.interval[0] > 1):
+        if each.significance == FASTER or (each.interval and each.interval[0] > 1):
             wrong.append(each.label)
     holding = sum(comparison.holds_truth for comparison in comparisons)
     # By the size of the slowdown, the largest first: ``10 %: 2 of 7, 5 %: 1 of 7``.
-    is_slower = [comparison.verdict == SLOWER for comparison in comparisons]
+    is_slower = [comparison.significance == SLOWER for comparison in comparisons]
     by_size = pd.DataFrame({"slowdown": slowdowns, "is_slower": is_slower}).groupby("slowdown")["is_slower"]
     counts = by_size.agg(["sum", "size"]).sort_index(ascending=False)
     slower = ", ".join(f"{per_cent(size)}: {called} of {pairs}" for size, called, pairs in counts.itertuples())
@@ -134,7 +134,7 @@ def judge_intervals(comparisons: Sequence[Comparison], rounds: int) -> CheckResu
     distances_in_half_widths = []
     for comparison in comparisons:
         if comparison.interval is None:
-            raise EvidenceError(f"{comparison.label} has no interval")
+            raise RecordError(f"{comparison.label} has no interval")
         low, high = map(math.log, comparison.interval)
         distances_in_half_widths.append(2 * (math.log(comparison.measured) - math.log(comparison.true)) / (high - low))
     distances = np.array(distances_in_half_widths) * t_quantile((1 + CONFIDENCE) / 2, rounds - 1)
@@ -166,18 +166,18 @@ def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
 
 
 def common_rounds(datasets: Sequence[Dataset]) -> int:
-    """Return the rounds of all pairs; raises EvidenceError if they differ."""
+    """Return the rounds of all pairs; raises RecordError if they differ."""
     rounds: set[int] = set()
     for dataset in datasets:
         rounds |= {*map(int, dataset.configurations["runs_completed"])}
     if len(rounds) != 1:
-        raise EvidenceError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
+        raise RecordError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
     return rounds.pop()
 
 
 def slowdown_of_pair(dataset: Dataset) -> float:
     """Return the injected slowdown of a pair."""
-    [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
+    [slowdown] = {float(value) for value in dataset.configurations["injected_slowdown"] if value > 0}
     return slowdown
 
 
@@ -202,46 +202,48 @@ def check_result(name: str, is_passed: bool, seen: str, comparisons: Sequence[Co
     return CheckResult(name, REQUIREMENTS[name], status, seen, tuple(comparisons))
 
 
-def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Comparison:
+def _comparison(dataset: Dataset, kind: str, injected_slowdown: float) -> Comparison:
     """Return the comparison of a slowed replica with its reference."""
     rows = dataset.configurations
-    row = measured_row(dataset, (rows["replica"] == 1) & (rows["planted_slowdown"] == planted_slowdown))
+    row = measured_row(dataset, (rows["replica"] == 1) & (rows["injected_slowdown"] == injected_slowdown))
     study = dataset.plan.study
     values = row[["relative_throughput", "relative_throughput_low", "relative_throughput_high"]].astype(float)
-    if values.isna().any() or pd.isna(row["verdict"]):
-        raise EvidenceError(f"study {study}: {row['identity']} has no verdict; the report of that study says why")
+    if values.isna().any() or pd.isna(row["significance"]):
+        raise RecordError(f"study {study}: {row['configuration_id']} has no verdict; the report of that study says why")
     reference = measured_row(dataset, rows["is_reference"].astype(bool))
-    true_ratio = (1 + _planted_share(reference)) / (1 + _planted_share(row))
+    true_ratio = (1 + _injected_share(reference)) / (1 + _injected_share(row))
     name = study.removeprefix(f"{SELFTEST}_")
-    label = name if kind == SAME else f"{name}, {per_cent(planted_slowdown)}"
+    label = name if kind == SAME else f"{name}, {per_cent(injected_slowdown)}"
     measured, low, high = map(float, values)
     equal_within = number_or_none(row["relative_throughput_equal_within"])
-    return Comparison(kind, label, true_ratio, measured, low, high, str(row["verdict"]), equal_within)
+    return Comparison(kind, label, true_ratio, measured, low, high, str(row["significance"]), equal_within)
 
 
-def _planted_share(row: "pd.Series") -> float:
+def _injected_share(row: "pd.Series") -> float:
     """Return the injected wait as a share of the ranks' own steps."""
-    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
+    paths = StudyPaths.of(str(row["study"])).configuration(str(row["configuration_id"]))
     shares = []
     for run in map(read_run, paths.runs()):
         for log in run.ranks:
-            planted = log.end.get("planted")
-            if planted is None:
-                raise EvidenceError(f"study {row['study']}: the log of rank {log.rank} has no injected wait")
-            shares.append(planted["waited_seconds"] / planted["step_seconds"])
+            injected = log.end.get("injected")
+            if injected is None:
+                raise RecordError(f"study {row['study']}: the log of rank {log.rank} has no injected wait")
+            shares.append(injected["waited_seconds"] / injected["step_seconds"])
     share = float(np.mean(shares))
-    if not abs(share - row["planted_slowdown"]) <= WAIT_TOLERANCE:
-        requested = f"{per_cent(row['planted_slowdown'], 2)} of the step were to be added"
-        raise EvidenceError(f"study {row['study']}: {requested}, and the processes added {per_cent(share, 2)}")
+    if not abs(share - row["injected_slowdown"]) <= WAIT_TOLERANCE:
+        requested = f"{per_cent(row['injected_slowdown'], 2)} of the step were to be added"
+        raise RecordError(f"study {row['study']}: {requested}, and the processes added {per_cent(share, 2)}")
     return share
 
 
 def measured_row(dataset: Dataset, selected: "pd.Series") -> "pd.Series":
-    """Return the selected configuration; raises EvidenceError unless complete."""
+    """Return the selected configuration; raises RecordError unless complete."""
     [(_, row)] = dataset.configurations[selected].iterrows()
     completed, planned = int(row["runs_completed"]), int(row["runs_planned"])
     if completed < planned or not planned:
-        raise EvidenceError(f"study {dataset.plan.study}: {completed} of {planned} runs of {row['identity']} completed")
+        raise RecordError(
+            f"study {dataset.plan.study}: {completed} of {planned} runs of {row['configuration_id']} completed"
+        )
     return row
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 
 from dlperf_study.core.code_identity import files_digest
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.selftest import checks
@@ -35,7 +35,7 @@ def evaluate(
 
     ``pairs`` are the names of the studies of pairs, ``others`` of those of the other checks, by the name of the check;
     ``obstacles`` are the reasons why studies were not measured, by name: their checks are skipped. ``bits_per_second``
-    is the rate of the link. Raises EvidenceError if no pair was measured, or on several machines.
+    is the rate of the link. Raises RecordError if no pair was measured, or on several machines.
     """
     datasets = [collect(StudyPaths.of(name)) for name in pairs]
     machine, code = _machine_and_code(datasets)
@@ -86,7 +86,7 @@ def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> Chec
         return CheckResult(name, requirement, Status.SKIPPED, obstacle)
     try:
         return check()
-    except EvidenceError as error:
+    except RecordError as error:
         return CheckResult(name, requirement, Status.UNDECIDED, str(error))
 
 
@@ -98,6 +98,6 @@ def _machine_and_code(datasets: Sequence[Dataset]) -> tuple[Machine, str]:
         environments.update(runs.itertuples(index=False, name=None))
     if len(environments) != 1:
         machines = "; ".join(sorted(map(str, environments))) or "none"
-        raise EvidenceError(f"a self-test is of one machine and one measuring code; these runs are from {machines}")
+        raise RecordError(f"a self-test is of one machine and one measuring code; these runs are from {machines}")
     [(host, cpu_model, cores, code)] = environments
     return Machine(str(host), str(cpu_model), int(cores)), str(code)

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.metrics.communication import exchange_cost
+from dlperf_study.metrics.communication import communication_cost
 from dlperf_study.metrics.computation import UNEVEN
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.records.run import read_run
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.result import CheckResult, Comparison
 
-_EXCHANGE = ("exchange_seconds", "exchange_seconds_low", "exchange_seconds_high")
+_COMMUNICATION = ("communication_seconds", "communication_seconds_low", "communication_seconds_high")
 
 
 def check_steps(dataset: Dataset) -> CheckResult:
@@ -37,7 +37,7 @@ def _known(row: "pd.Series", column: str, label: str, true: float) -> Comparison
     """Return the comparison of a column with its true value."""
     measured, low, high = (checks.number_or_none(row[name]) for name in (column, f"{column}_low", f"{column}_high"))
     if measured is None:
-        raise EvidenceError(f"study {row['study']}: {row['identity']} has no {column}")
+        raise RecordError(f"study {row['study']}: {row['configuration_id']} has no {column}")
     return Comparison(checks.STEPS, label, float(true), measured, low, high)
 
 
@@ -55,15 +55,15 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     row = checks.measured_row(dataset, dataset.configurations["devices_per_node"] == 2)
     carried_bits = 8 * 2 * (int(row["world_size"]) - 1)
     true_seconds = carried_bits * float(row["gradient_bytes"]) / bits_per_second
-    seconds, low, high = map(checks.number_or_none, row[list(_EXCHANGE)])
+    seconds, low, high = map(checks.number_or_none, row[list(_COMMUNICATION)])
     if seconds is None:
-        raise EvidenceError(f"study {row['study']}: no run has measured an exchange of all gradients")
-    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
+        raise RecordError(f"study {row['study']}: no run has measured a transfer of all gradients")
+    paths = StudyPaths.of(str(row["study"])).configuration(str(row["configuration_id"]))
     slopes = []
     for run in map(read_run, paths.runs()):
-        cost = exchange_cost(run)
+        cost = communication_cost(run)
         if cost is None:
-            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
+            raise RecordError(f"study {row['study']}: a run has transfers of too few sizes to fit a bandwidth")
         slopes.append(cost.seconds_per_byte)
     slope = Estimate.from_values(slopes)
     interval = slope.interval()
@@ -71,20 +71,21 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     # A time that is not positive is no bound of a rate.
     if interval and interval.low > 0:
         bounds = carried_bits / interval.high, carried_bits / interval.low
-    exchange = Comparison(checks.LINK, "exchange of all gradients (s)", true_seconds, seconds, low, high)
+    communication_time = Comparison(checks.LINK, "communication of all gradients (s)", true_seconds, seconds, low, high)
     fitted = carried_bits / slope.mean
     bandwidth = Comparison(checks.LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
     observation = (
-        f"an exchange takes {_describe_value(exchange, 1, 's')} and the link allows {true_seconds:.4g} s; the fitted "
+        f"a transfer takes {_describe_value(communication_time, 1, 's')} and the link allows {true_seconds:.4g} s; "
+        "the fitted "
         f"bandwidth is {_describe_value(bandwidth, 1e6, 'Mbit/s')} and that of the link {bits_per_second / 1e6:.4g}"
     )
-    comparisons = [exchange, bandwidth]
+    comparisons = [communication_time, bandwidth]
     return checks.check_result(checks.LINK, _are_near(comparisons, checks.LINK_TOLERANCE), observation, comparisons)
 
 
 def check_straggler(dataset: Dataset) -> CheckResult:
     """Check that a slowed rank is the straggler in every run."""
-    slowed = dataset.configurations["planted_slowdown"] > 0
+    slowed = dataset.configurations["injected_slowdown"] > 0
     row, equal_row = checks.measured_row(dataset, slowed), checks.measured_row(dataset, ~slowed)
     named, named_wrongly = _runs_naming(dataset, row), _runs_naming(dataset, equal_row)
     runs, equal_runs = int(row["runs_completed"]), int(equal_row["runs_completed"])
@@ -107,7 +108,9 @@ def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
 def _runs_naming(dataset: Dataset, row: "pd.Series") -> int:
     """Return how many runs name the slowed, or any, rank."""
     diagnostics = dataset.diagnostics
-    naming = diagnostics[(diagnostics["subject"] == UNEVEN) & (diagnostics["identity"] == row["identity"])]
+    naming = diagnostics[
+        (diagnostics["subject"] == UNEVEN) & (diagnostics["configuration_id"] == row["configuration_id"])
+    ]
     if row["slowed_rank"] >= 0:
         naming = naming[naming["message"].str.contains(rf"\brank {row['slowed_rank']} on ")]
     return int(naming["repetition"].nunique())

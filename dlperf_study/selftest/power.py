@@ -95,9 +95,9 @@ def _pair(throughputs: np.ndarray, slowdown: float, width: float) -> tuple[Compa
     for kind, replica in zip((checks.SAME, checks.SLOWDOWNS), replicas, strict=True):
         ratio = statistics.log_ratio(replica, reference)
         ratios[kind] = replace(ratio, error=(ratio.error or 0.0) * width)
-    verdicts = comparison.verdicts(ratios)
+    significances = comparison.significances(ratios)
     comparisons = []
     for (kind, ratio), true in zip(ratios.items(), (1.0, 1 / (1 + slowdown)), strict=True):
         measured, low, high = ratio.bounded_factor
-        comparisons.append(Comparison(kind, kind, true, measured, low, high, verdicts[kind].word or ""))
+        comparisons.append(Comparison(kind, kind, true, measured, low, high, significances[kind].word or ""))
     return comparisons[0], comparisons[1]

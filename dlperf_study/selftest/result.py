@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.writing import write_atomically
@@ -44,8 +44,8 @@ class Comparison:
     """A measured number next to the true one.
 
     ``kind``: what was compared; ``label``: which one. ``low`` and ``high``: bounds of its interval, or None.
-    ``verdict``: of a ratio in a report, or empty. ``equal_within``: the share within which the two sides are equal, or
-    None.
+    ``significance``: of a ratio in a report, or empty. ``equal_within``: the share within which the two sides are
+    equal, or None.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Comparison:
     measured: float
     low: float | None
     high: float | None
-    verdict: str = ""
+    significance: str = ""
     equal_within: float | None = None
 
     @property
@@ -140,15 +140,15 @@ def read_results() -> list[SelftestResult]:
     try:
         content = parse_object(read_text_file(file), str(file))
         return validate_record(_RESULTS_FILE, content, str(file))["results"]
-    except EvidenceError as error:
-        raise EvidenceError(f"{error}; delete the file, and run the self-test again") from error
+    except RecordError as error:
+        raise RecordError(f"{error}; delete the file, and run the self-test again") from error
 
 
 def last_result() -> SelftestResult:
-    """Return the latest self-test; raises EvidenceError without one."""
+    """Return the latest self-test; raises RecordError without one."""
     results = read_results()
     if not results:
-        raise EvidenceError(f"{results_file()}: no self-test was completed; `{make_command('selftest')}` runs one")
+        raise RecordError(f"{results_file()}: no self-test was completed; `{make_command('selftest')}` runs one")
     return results[-1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.study.plan import Plan
 
 #: Steps of a trial's warm-up and of its window: what they need of memory, all further ones need too.
@@ -78,17 +78,17 @@ class BatchSearch:
         return f"{self.fitting}{in_parts}, {beyond}"
 
 
-def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], Outcome | None]) -> BatchSearch:
+def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], RunStatus | None]) -> BatchSearch:
     """Return the state of a search by the outcomes of its trials.
 
     One that failed, or is missing, is the next.
     """
     bounds = BatchSearch(at_most, micro_batches=micro_batches)
     while (batch := bounds.next_batch) is not None:
-        outcome = probe_outcome(batch)
-        if outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
+        status = probe_outcome(batch)
+        if status not in (RunStatus.COMPLETED, RunStatus.OUT_OF_MEMORY):
             break
-        bounds = bounds.after(batch, fits=outcome is Outcome.COMPLETED)
+        bounds = bounds.after(batch, fits=status is RunStatus.COMPLETED)
     return bounds
 
 
@@ -104,10 +104,10 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
         **steps,
         max_warmup_seconds=0.0,
         measured_seconds=0.0,
-        computation_steps=0,
-        exchange_steps=0,
-        input_steps=0,
-        repeats=1,
+        compute_only_steps=0,
+        communication_only_steps=0,
+        input_only_steps=0,
+        repetitions=1,
     )
 
 
@@ -120,5 +120,5 @@ def searched(plan: Plan) -> dict[str, Configuration]:
     for entry in plan.runnable:
         if entry.is_searched:
             configuration = entry.configuration
-            first_trials[configuration.identity] = trial(configuration, configuration.micro_batches)
+            first_trials[configuration.configuration_id] = trial(configuration, configuration.micro_batches)
     return first_trials

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.core.paths import is_selftest
-from dlperf_study.study import parallel_parameters, training_parameters
+from dlperf_study.study import parallel_parameters, renamed, training_parameters
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parameter import (
     IMAGES,
@@ -31,16 +31,24 @@ PLAN, SELFTEST = Scope.PLAN, Scope.SELFTEST
 IDENTIFIED_BY_DEFAULT = frozenset(
     (
         *("study", "cluster", "framework", "strategy", "model", "quick", "image_size", "classes", "nodes"),
-        *("devices_per_node", "servers", "batch_per_device", "precision", "loss_scaling", "compiler", "memory_format"),
-        *("gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical", "optimizer", "data_source"),
+        *(
+            "devices_per_node",
+            "parameter_servers",
+            "batch_per_device",
+            "precision",
+            "loss_scaling",
+            "compiler",
+            "memory_format",
+        ),
+        *("gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical", "optimizer", "data_loader"),
         *("classifier", "sample_ratio", "threads_per_device", "seed", "warmup_steps", "max_warmup_seconds"),
-        *("measured_steps", "measured_seconds", "computation_steps", "exchange_steps"),
+        *("measured_steps", "measured_seconds", "compute_only_steps", "communication_only_steps"),
     )
 )
 #: How many processes train, where, and on how many samples: known of every program.
-SCALE = ("nodes", "devices_per_node", "servers", "batch_per_device")
-#: The steps of a run without the windows of computation, exchange and input.
-_TRAINING_ALONE: dict[str, Any] = {"computation_steps": 0, "exchange_steps": 0, "input_steps": 0}
+SCALE = ("nodes", "devices_per_node", "parameter_servers", "batch_per_device")
+#: The steps of a run without the windows of computation, communication and input.
+_TRAINING_ALONE: dict[str, Any] = {"compute_only_steps": 0, "communication_only_steps": 0, "input_only_steps": 0}
 #: Far above what anybody measures, as the limits of ``training_parameters.py`` are.
 MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
 
@@ -93,26 +101,26 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         default_name="not set",
         note="the ranks agree on the number of steps at the speed of the last warm-up steps",
     )
-    computation_steps: int = _measurement(
+    compute_only_steps: int = _measurement(
         -1,
-        "Computation steps",
-        "steps without exchange, half before and half after the measured window; -1: as many as it has; 0: none",
+        "Compute-only steps",
+        "compute-only steps, half before and half after the measured window; -1: as many as it has; 0: none",
         "steps",
         (0, MAX_STEPS),
         default_name="as many as are measured",
         note="fewer than the measured steps make what is exposed less certain",
     )
-    exchange_steps: int = _measurement(
+    communication_only_steps: int = _measurement(
         10,
-        "Exchange steps",
-        "exchanges of each window without computation; 0: not measured",
-        "exchanges",
+        "Communication-only steps",
+        "repetitions of each communication-only window; 0: not measured",
+        "collective_operations",
         (0, MAX_STEPS),
     )
-    input_steps: int = _measurement(
+    input_only_steps: int = _measurement(
         10,
-        "Input steps",
-        "batches of the window in which the data source delivers and nothing trains; 0: not measured",
+        "Input-only steps",
+        "batches of the window in which the data loader delivers and nothing trains; 0: not measured",
         "batches",
         (0, MAX_STEPS),
         note="measured last, and only of sources for which steps wait",
@@ -120,15 +128,15 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     breakdown_from: int = _measurement(
         1,
         "Broken down from run",
-        "first run with the windows of computation, exchange and input; the runs before it train alone",
+        "first run with the windows of computation, communication and input; the runs before it train alone",
         "",
         (1, 1_000),
         in_identity=False,
-        note="at least three runs must have these windows: with 6 repeats, 4 is the most",
+        note="at least three runs must have these windows: with 6 repetitions, 4 is the most",
     )
-    repeats: int = _measurement(
+    repetitions: int = _measurement(
         3,
-        "Repeats",
+        "Repetitions",
         "runs planned for each configuration",
         "runs",
         (1, 1_000),
@@ -145,8 +153,8 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     settings: str = parameter(
         "", "Settings", "what the study says of a program besides how often it is measured, as JSON", scope=PLAN
     )
-    program_digest: str = parameter(
-        "", "Program digest", "digest of a program's declaration and of its files", scope=PLAN, in_identity=False
+    program_hash: str = parameter(
+        "", "Program hash", "hash of a program's declaration and of its files", scope=PLAN, in_identity=False
     )
 
     @classmethod
@@ -194,14 +202,14 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         """Build the configuration of a record; later parameters have their defaults.
 
         Parameters of earlier versions are left out.
-        Raises EvidenceError where the file is damaged, or a later version of this package wrote it.
+        Raises RecordError where the file is damaged, or a later version of this package wrote it.
         """
         try:
             kept = {name: value for name, value in values.items() if name not in FORMER_PARAMETERS}
-            return cls.from_mapping(kept, source)
+            return cls.from_mapping(renamed.rename(kept, renamed.PARAMETERS), source)
         except StudyFileError as error:
             later = "; a later version of this package may know it" if values.keys() - PARAMETERS.keys() else ""
-            raise EvidenceError(f"{error}{later}") from error
+            raise RecordError(f"{error}{later}") from error
 
     @property
     def world_size(self) -> int:
@@ -219,15 +227,15 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         return self.batch_per_device * self.layout.replicas
 
     @cached_property
-    def identity(self) -> str:
+    def configuration_id(self) -> str:
         """A readable name, unique among all configurations, usable as a folder."""
-        values = _AS_JSON(self.identifying_values())
+        values = _AS_JSON(renamed.earlier_names(self.identifying_values()))
         digest = hashlib.sha256(values.encode()).hexdigest()[:8]
-        servers = f"{self.servers}s" if self.servers else ""
+        parameter_servers = f"{self.parameter_servers}s" if self.parameter_servers else ""
         if self.own_program:
             return f"{self.own_program}-{self.nodes}n{self.devices_per_node}d-b{self.batch_per_device}-{digest}"
         return (
-            f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{servers}"
+            f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{parameter_servers}"
             f"-b{self.batch_per_device}-{self.precision}-{digest}"
         )
 
@@ -240,10 +248,10 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     def reported(self) -> "Configuration":
         """The short run in which NCCL reports what it chose."""
         training = replace(self, measured_steps=2, measured_seconds=0.0, max_warmup_seconds=0.0)
-        return replace(training, **_TRAINING_ALONE | {"exchange_steps": 1, "breakdown_from": 1})
+        return replace(training, **_TRAINING_ALONE | {"communication_only_steps": 1, "breakdown_from": 1})
 
     def is_broken_down(self, repetition: int) -> bool:
-        """Return whether a run measures computation, exchange and input too."""
+        """Return whether a run measures computation, communication and input too."""
         return repetition >= self.breakdown_from
 
     def for_run(self, repetition: int) -> "Configuration":
@@ -256,8 +264,8 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         return replace(self, **_TRAINING_ALONE)
 
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
-        """Return the steps without exchange before and after the measured window."""
-        steps = measured_steps if self.computation_steps < 0 else self.computation_steps
+        """Return the compute-only steps before and after the measured window."""
+        steps = measured_steps if self.compute_only_steps < 0 else self.compute_only_steps
         return steps // 2, steps - steps // 2
 
     def as_dict(self) -> dict[str, Scalar]:
@@ -342,7 +350,7 @@ _OF_OTHER_SAMPLES = {
 }
 _SELFTEST_DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.scope is SELFTEST}
 #: What is said of a user's program as a whole: its settings are named one by one.
-OF_WHOLE_PROGRAM = ("own_program", "settings", "program_digest")
+OF_WHOLE_PROGRAM = ("own_program", "settings", "program_hash")
 #: What is trained and how gradients travel, of which nothing is known of a user's program unless its study says it.
 _OF_WORKLOADS = tuple(
     name

@@ -15,7 +15,7 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER, PCI_BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 #: What a training process inherits on its node. Nothing else is passed, above all no secrets.
 PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
-#: What it also gets, from the machine of the driver, but not what only a study file may decide.
+#: What it also gets, from the machine of the controller, but not what only a study file may decide.
 #: These are for the libraries below every framework; a framework declares its own.
 COMMON_PREFIXES = ("CUDA_", "GLOO_", "KMP_", "MKL_", "NCCL_", "OMP_")
 COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "OMP_NUM_THREADS")

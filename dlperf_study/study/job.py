@@ -10,7 +10,7 @@ from dlperf_study.core.restoring import restored
 from dlperf_study.study import environment_variables, gpu_support
 
 
-class Outcome(StrEnum):
+class RunStatus(StrEnum):
     """How a run ended, as ``run.json`` has it."""
 
     COMPLETED = "completed"
@@ -129,8 +129,8 @@ class FrameworkFacts(Protocol):
 class ProgramFacts:
     """What a check must know of all that can train; see ``Job``.
 
-    ``gpu_questions`` are by framework. ``made_image_sets`` are the folders of images that this project makes itself,
-    and ``classes_question`` the arguments by which this project's Python prints how many classes a folder has.
+    ``gpu_questions`` are by framework. ``made_image_datasets`` are the folders of images that this project makes
+    itself, and ``classes_question`` the arguments by which this project's Python prints how many classes a folder has.
     """
 
     frameworks: Sequence[FrameworkFacts] = ()
@@ -138,7 +138,7 @@ class ProgramFacts:
     variables: environment_variables.PassedVariables = environment_variables.COMMON_VARIABLES
     libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
-    made_image_sets: Mapping[str, str] = field(default_factory=dict)
+    made_image_datasets: Mapping[str, str] = field(default_factory=dict)
     classes_question: tuple[str, ...] = ()
 
 
@@ -151,7 +151,7 @@ class JobResult:
     task whose failure is the whole reason, if one is: its log may say more than its exit code.
     """
 
-    outcome: Outcome
+    status: RunStatus
     reason: str
     seconds: float | None
     exit_codes: dict[str, int | None] = field(default_factory=dict)
@@ -173,8 +173,8 @@ class JobResult:
 
 
 #: Every configuration once a round, shuffled within each; or all runs of a configuration, then those of the next.
-ROUNDS, BLOCKS = "rounds", "blocks"
-#: The order of a run that no driver of a study started.
+INTERLEAVED, SEQUENTIAL = "interleaved", "sequential"
+#: The order of a run that no controller of a study started.
 BY_HAND = "by hand"
 
 

@@ -1,8 +1,8 @@
 """Which devices of a run do what: which train on samples of their own, and which share one copy of the model.
 
-Ranks are numbered with the pipeline outermost and the tensor dimension innermost, so that the ranks that exchange most
-are on one node: it is the order of PyTorch's device mesh ``(pipeline, data, shard, context, tensor)``.
-Standard library only: every training process imports this.
+Ranks are numbered with the pipeline outermost and the tensor dimension innermost, so that the ranks that communicate
+most are on one node: it is the order of PyTorch's device mesh ``(pipeline, data, shard, context, tensor)``. Standard
+library only: every training process imports this.
 """
 
 from collections.abc import Collection

@@ -11,7 +11,7 @@ from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.program import EACH_NODE, RECORDER
 
 #: Steps before the measured window, and in it, and how often each configuration is measured.
-MEASUREMENT: Mapping[str, int] = {"warmup_steps": 10, "measured_steps": 50, "repeats": 3}
+MEASUREMENT: Mapping[str, int] = {"warmup_steps": 10, "measured_steps": 50, "repetitions": 3}
 #: The longest line of a command, and the column in which comments begin, in characters.
 COMMAND_WIDTH, COMMENT_COLUMN = 100, 40
 
@@ -26,7 +26,7 @@ class NewStudy:
     folder: str = ".."
     start: str = EACH_NODE
     steps: str = RECORDER
-    fixed: Mapping[str, Scalar] = field(default_factory=dict)
+    constants: Mapping[str, Scalar] = field(default_factory=dict)
     samples_per_step: str = ""
     tokens_per_step: str = ""
     data: Sequence[str] = ()
@@ -39,11 +39,11 @@ class NewStudy:
         lines = [f"# guessed: {note}" for note in self.notes]
         lines.append(f"title: Scaling of {self.name}")
         lines.append(f"about: The program {self.name}, measured as docs/own-programs.md describes it.")
-        lines.append("questions: [scaling, quality, resources]")
+        lines.append("sections: [scaling, quality, resources]")
         lines.append(_commented("scaling: weak", "or strong: the global batch stays the same as devices are added"))
         lines += ["", *self._program(), ""]
-        if self.fixed:
-            lines.append(f"fixed: {_scalar(dict(self.fixed))}")
+        if self.constants:
+            lines.append(f"constants: {_scalar(dict(self.constants))}")
         lines.append(_commented("factors:", "any placeholder of the command; each combination of levels is measured"))
         lines += [f"  {name}: {_scalar(list(levels))}" for name, levels in self.factors.items()]
         # The smallest number of devices, or else the first level of the first factor.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import BLOCKS, ROUNDS, Turn
+from dlperf_study.study.job import INTERLEAVED, SEQUENTIAL, Turn
 from dlperf_study.study.plan import Plan
 
 
@@ -26,15 +26,15 @@ class PlannedExecution:
 def planned_executions(plan: Plan) -> list[PlannedExecution]:
     """Return every execution that a plan requests, in order."""
     configurations = [entry.configuration for entry in plan.runnable]
-    if plan.order == BLOCKS:
+    if plan.order == SEQUENTIAL:
         return [
-            PlannedExecution(configuration, tuple(range(1, configuration.repeats + 1)), Turn(BLOCKS))
+            PlannedExecution(configuration, tuple(range(1, configuration.repetitions + 1)), Turn(SEQUENTIAL))
             for configuration in configurations
         ]
     executions: list[PlannedExecution] = []
-    rounds = max((configuration.repeats for configuration in configurations), default=0)
+    rounds = max((configuration.repetitions for configuration in configurations), default=0)
     for round_number in range(1, rounds + 1):
-        in_round = [configuration for configuration in configurations if configuration.repeats >= round_number]
+        in_round = [configuration for configuration in configurations if configuration.repetitions >= round_number]
         executions += planned_round(in_round, plan.order_seed, round_number)
     return executions
 
@@ -51,7 +51,7 @@ def planned_round(
     if round_number % 2 == 0:
         shuffled.reverse()
     for position, configuration in enumerate(shuffled, start=1):
-        yield PlannedExecution(configuration, (round_number,), Turn(ROUNDS, round_number, position))
+        yield PlannedExecution(configuration, (round_number,), Turn(INTERLEAVED, round_number, position))
 
 
 def _draw(configuration: Configuration, order_seed: int, round_number: int) -> bytes:
@@ -60,4 +60,4 @@ def _draw(configuration: Configuration, order_seed: int, round_number: int) -> b
     A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
     study that gets a further configuration keeps the order of those it had.
     """
-    return hashlib.sha256(f"{order_seed}/{round_number}/{configuration.identity}".encode()).digest()
+    return hashlib.sha256(f"{order_seed}/{round_number}/{configuration.configuration_id}".encode()).digest()

@@ -28,28 +28,28 @@ class ParallelParameters:
     tensor_parallel: int = parameter(
         1,
         "Tensor parallel",
-        "devices that divide each matrix of the model among them",
+        "tensor-parallel degree: devices over which each matrix of the model is sharded",
         bounds=(1, _MAX_DEGREE),
         note="2 or more with `torch_tensor` and `torch_pipeline` only",
     )
     pipeline_parallel: int = parameter(
         1,
         "Pipeline parallel",
-        "devices that divide the layers of the model among them",
+        "pipeline-parallel degree: devices over which the layers of the model are divided",
         bounds=(1, _MAX_DEGREE),
         note="2 or more with `torch_pipeline` only",
     )
     context_parallel: int = parameter(
         1,
         "Context parallel",
-        "devices that divide each sequence among them",
+        "context-parallel degree: devices over which each sequence is sharded",
         bounds=(1, _MAX_DEGREE),
         note="not built yet",
     )
     zero_stage: int = parameter(
         0,
         "ZeRO stage",
-        "what devices with samples of their own divide among them: 1 the optimizer's state, 2 gradients and parameters "
+        "what data-parallel ranks shard: 1 the optimizer's state, 2 gradients and parameters "
         "too, which are gathered once a step, 3 the same, gathered by each layer in forward and backward; 0: nothing",
         bounds=(0, 3),
         note="`torch_zero`, and 1 with `paddle_zero`",
@@ -57,7 +57,7 @@ class ParallelParameters:
     micro_batches: int = parameter(
         1,
         "Micro-batches",
-        "equal parts of the batch of a device, whose gradients are added before the update",
+        "gradient accumulation steps: equal parts of the batch of a device",
         bounds=(1, _MAX_BATCHES),
         note="`torch_ddp`, `torch_zero`, `torch_tensor` and `torch_pipeline`",
     )
@@ -81,10 +81,10 @@ class ParallelParameters:
         "whether devices divide sequences between the matrices that they divide",
         note="with `tensor_parallel` only",
     )
-    recompute: str = parameter(
+    activation_checkpointing: str = parameter(
         "none",
-        "Recomputation",
-        "activations that the backward pass computes again, to save memory",
+        "Activation checkpointing",
+        "activation checkpointing: activations that the backward pass recomputes, to save memory",
         levels=RECOMPUTATIONS,
         note="`full`: those of every block of a [transformer](transformers.md#recomputation), in PyTorch, also with "
         "Horovod",

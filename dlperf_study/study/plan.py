@@ -18,14 +18,14 @@ from pydantic import (
 )
 
 from dlperf_study.core import user_commands, wording, writing
-from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.study import grid, parallel_parameters, study_values, validation
+from dlperf_study.core.errors import RecordError, StudyFileError
+from dlperf_study.study import grid, parallel_parameters, renamed, study_values, validation
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
 from dlperf_study.study.parameter import TOKENS, Scalar
 from dlperf_study.study.program import Program
 from dlperf_study.study.record_types import FormatNumber
 from dlperf_study.study.rounds import Rounds
-from dlperf_study.study.study import FORMER_QUESTIONS, Question, Study, StudyFacts
+from dlperf_study.study.study import FORMER_SECTIONS, ReportSection, Study, StudyFacts
 
 FORMAT = 4
 
@@ -61,10 +61,10 @@ def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
 class Entry(validation.Section):
     """One configuration of a plan, with its baseline and its obstacle.
 
-    Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
-    entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
-    not to the machine. The same holds for references. The values of ``unstated`` parameters, which only ingested logs
-    have, are unknown; what the configuration holds in their place means nothing. ``is_extra``: the published tables do
+    Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an entry
+    of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and not to
+    the machine. The same holds for references. The values of ``unstated`` parameters, which only ingested logs have,
+    are unknown; what the configuration holds in their place means nothing. ``is_unpublished``: the published tables do
     not have it, according to the study.
     """
 
@@ -72,18 +72,18 @@ class Entry(validation.Section):
     configuration: Annotated[
         InstanceOf[Configuration], BeforeValidator(_recorded_configuration), PlainSerializer(Configuration.as_dict)
     ]
-    baseline_identity: str
+    baseline_id: str
     unsupported: str | None = None
-    reference_identity: str | None = None
+    reference_id: str | None = None
     unstated: tuple[ParameterName, ...] = Field(default=(), strict=False)
-    is_extra: bool = False
+    is_unpublished: bool = False
     is_searched: bool = False
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def identity(self) -> str:
+    def configuration_id(self) -> str:
         """The identity of its configuration."""
-        return self.configuration.identity
+        return self.configuration.configuration_id
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
@@ -93,22 +93,22 @@ class Entry(validation.Section):
     @property
     def is_baseline(self) -> bool:
         """Whether this configuration is its own baseline."""
-        return self.configuration.identity == self.baseline_identity
+        return self.configuration.configuration_id == self.baseline_id
 
     @property
     def is_reference(self) -> bool:
         """Whether this configuration is its own reference."""
-        return self.configuration.identity == self.reference_identity
+        return self.configuration.configuration_id == self.reference_id
 
     def denominator(self, kind: grid.Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
-        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
+        return {"baseline": self.baseline_id, "reference": self.reference_id}[kind]
 
 
-def _present_pages(questions: Any) -> Any:
-    if isinstance(questions, list | tuple):
-        return [name for name in questions if name not in FORMER_QUESTIONS]
-    return questions
+def _present_pages(sections: Any) -> Any:
+    if isinstance(sections, list | tuple):
+        return [name for name in sections if name not in FORMER_SECTIONS]
+    return sections
 
 
 class Plan(StudyFacts):
@@ -127,11 +127,11 @@ class Plan(StudyFacts):
     study: str
     cluster: str
     # An earlier version may have written a plan with pages that there are no more.
-    questions: Annotated[tuple[Question, ...], Field(strict=False), BeforeValidator(_present_pages)]
+    sections: Annotated[tuple[ReportSection, ...], Field(strict=False), BeforeValidator(_present_pages)]
     factors: tuple[str, ...] = Field(strict=False)
     quick: bool
     entries: tuple[Entry, ...] = Field(strict=False)
-    order: Literal["rounds", "blocks", ""] = ""
+    order: Literal["interleaved", "sequential", ""] = ""
     largest_batch: int | None = Field(default=None, ge=1)
     ingested_from: str = ""
     device: Literal["cpu", "gpu", ""] = ""
@@ -140,9 +140,9 @@ class Plan(StudyFacts):
 
     @property
     def rounds(self) -> Rounds:
-        """How many rounds are measured, and when precision is checked."""
-        planned = max((entry.configuration.repeats for entry in self.runnable), default=0)
-        return Rounds.of(planned, self.precision, self.max_repeats)
+        """How many rounds are measured, and when the widths of CIs are compared with the target."""
+        planned = max((entry.configuration.repetitions for entry in self.runnable), default=0)
+        return Rounds.of(planned, self.target_ci, self.max_repetitions)
 
     @property
     def has_speedups(self) -> bool:
@@ -175,9 +175,9 @@ class Plan(StudyFacts):
         return tuple(entry for entry in self.entries if entry.unsupported is not None)
 
     @property
-    def by_identity(self) -> dict[str, Entry]:
+    def by_id(self) -> dict[str, Entry]:
         """The entries by the identity of their configuration, in order."""
-        return {entry.configuration.identity: entry for entry in self.entries}
+        return {entry.configuration.configuration_id: entry for entry in self.entries}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -209,32 +209,34 @@ class Plan(StudyFacts):
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
-        """Read a plan; raises EvidenceError when it is missing or damaged."""
+        """Read a plan; raises RecordError when it is missing or damaged."""
         command = user_commands.command_of_study("run", path.parent.name)
         if not path.exists():
-            raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
+            raise RecordError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
             content = validation.parse_object(validation.read_text_file(path), str(path))
+            content = renamed.rename_plan(content)
             plan = validation.validate_record(_PLAN, content, str(path))
             for name in _ALWAYS_WRITTEN:
                 if name not in content:
-                    raise EvidenceError(f"{path}: {name} is missing")
+                    raise RecordError(f"{path}: {name} is missing")
             for index, (entry, record) in enumerate(zip(plan.entries, content["entries"], strict=True)):
-                if "reference_identity" not in record:
-                    raise EvidenceError(f"{path}: entries[{index}].reference_identity is missing")
-                if entry.identity != record.get("identity"):
-                    name = f"the entry {record.get('identity')} has the parameters of {entry.identity}"
-                    raise EvidenceError(f"{path}: {name}")
+                if "reference_id" not in record:
+                    raise RecordError(f"{path}: entries[{index}].reference_id is missing")
+                if entry.configuration_id != record.get("configuration_id"):
+                    name = f"the entry {record.get('configuration_id')} has the parameters of {entry.configuration_id}"
+                    raise RecordError(f"{path}: {name}")
             _check_denominators(plan.entries, path)
             _check_factors(plan.factors, plan.entries, path)
-        except EvidenceError as error:
-            raise EvidenceError(f"{error}; plan the study again with `{command}`") from error
+        except RecordError as error:
+            raise RecordError(f"{error}; plan the study again with `{command}`") from error
         return plan
 
 
 _PLAN = TypeAdapter(Plan)
 #: Keys that have defaults in memory, and are in the file of every version.
-_ALWAYS_WRITTEN = ("format", "about", "published", "order", "order_seed", "precision", "max_repeats", "ingested_from")
+_ALWAYS_WRITTEN = ["format", "about", "published", "order", "order_seed", "target_ci", "max_repetitions"]
+_ALWAYS_WRITTEN += ["ingested_from"]
 
 
 def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
@@ -249,9 +251,11 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     _check_all_different(study, points, configurations)
     _check_rate(study, configurations)
     _check_searched_batches(study, points)
-    identities = [each.identity for each in configurations]
-    baselines = _denominators("baseline", study, points, identities)
-    references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
+    configuration_ids = [each.configuration_id for each in configurations]
+    baselines = _denominators("baseline", study, points, configuration_ids)
+    references = (
+        _denominators("reference", study, points, configuration_ids) if study.reference else [None] * len(points)
+    )
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
         misfits = list(parallel_parameters.layout_obstacles(vars(configuration)))
@@ -261,11 +265,11 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
         entries.append(
             Entry(
                 configuration=configuration,
-                baseline_identity=baseline,
+                baseline_id=baseline,
                 unsupported=wording.all_reasons(obstacles) or None,
-                reference_identity=reference,
+                reference_id=reference,
                 unstated=configuration.unstated,
-                is_extra=study.is_extra(point),
+                is_unpublished=study.is_unpublished(point),
                 is_searched=study.is_searched(point),
             )
         )
@@ -284,8 +288,8 @@ def _not_shared(configuration: Configuration) -> str:
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
     """Return the plan of these entries."""
     values: dict[str, Any] = {name: getattr(study, name) for name in StudyFacts.model_fields}
-    if study.precision:
-        values["max_repeats"] = study.rounds_at_most
+    if study.target_ci:
+        values["max_repetitions"] = study.rounds_at_most
     if study.largest_batch:
         values["largest_batch"] = study.largest_batch.at_most
     values["device"] = cluster.device
@@ -293,7 +297,7 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
         **values,
         study=study.name,
         cluster=cluster.name,
-        questions=study.questions,
+        sections=study.sections,
         factors=varying(entries, list(study.factors)),
         quick=study.is_quick,
         entries=tuple(entries),
@@ -304,12 +308,15 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
 
 
 def _denominators(
-    kind: grid.Denominator, study: Study, points: Sequence[grid.Point], identities: Sequence[str]
+    kind: grid.Denominator, study: Study, points: Sequence[grid.Point], configuration_ids: Sequence[str]
 ) -> list[str]:
     """Return the identity of each point's baseline or reference."""
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
-    by_levels = {tuple(map(point.get, names)): identity for point, identity in zip(points, identities, strict=True)}
+    by_levels = {
+        tuple(map(point.get, names)): configuration_id
+        for point, configuration_id in zip(points, configuration_ids, strict=True)
+    }
     denominators = []
     for point in points:
         denominator = tuple(map(study.declared_denominator(point, kind).get, names))
@@ -323,7 +330,7 @@ def _check_all_different(study: Study, points: Sequence[grid.Point], configurati
     """Refuse points that become one configuration."""
     points_by_identity: dict[str, grid.Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
-        first = points_by_identity.setdefault(configuration.identity, point)
+        first = points_by_identity.setdefault(configuration.configuration_id, point)
         if first is not point:
             batches = f"{first['global_batch']} and {point['global_batch']}"
             raise StudyFileError(
@@ -344,9 +351,11 @@ def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
     """Refuse ratios of tokens where a configuration has none."""
     counts_tokens = bool(study.program and study.program.tokens_per_step)
     for configuration in configurations:
-        if study.rate == TOKENS and not counts_tokens and not configuration.sequence_length:
+        if study.throughput_unit == TOKENS and not counts_tokens and not configuration.sequence_length:
             needed = "program.tokens_per_step" if study.program else "sequence_length"
-            raise StudyFileError(f"{study.source}: rate is tokens, but {configuration.model} has no {needed}")
+            raise StudyFileError(
+                f"{study.source}: throughput_unit is tokens, but {configuration.model} has no {needed}"
+            )
 
 
 def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:
@@ -370,17 +379,17 @@ def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path)
     declared = {*FIELD_NAMES, *(name for entry in entries for name in entry.configuration.own_settings)}
     for name in factors:
         if name not in declared:
-            raise EvidenceError(f"{path}: factors has {name!r}, which is no parameter and no setting of its program")
+            raise RecordError(f"{path}: factors has {name!r}, which is no parameter and no setting of its program")
 
 
 def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
     """Check that entries differ, and have their baselines among them."""
-    identities = {entry.configuration.identity for entry in entries}
-    if len(identities) < len(entries):
-        raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")
+    configuration_ids = {entry.configuration.configuration_id for entry in entries}
+    if len(configuration_ids) < len(entries):
+        raise RecordError(f"{path}: two of its {len(entries)} entries are the same configuration")
     for entry in entries:
         for kind in grid.DENOMINATORS:
             denominator = entry.denominator(kind)
-            if denominator is not None and denominator not in identities:
-                owner = entry.configuration.identity
-                raise EvidenceError(f"{path}: the {kind} of {owner} is {denominator!r}, which is no entry of the plan")
+            if denominator is not None and denominator not in configuration_ids:
+                owner = entry.configuration.configuration_id
+                raise RecordError(f"{path}: the {kind} of {owner} is {denominator!r}, which is no entry of the plan")

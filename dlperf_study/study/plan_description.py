@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dlperf_study.core import terminal, wording
 from dlperf_study.study import batch_search, grid
 from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS
-from dlperf_study.study.job import BLOCKS
+from dlperf_study.study.job import SEQUENTIAL
 from dlperf_study.study.plan import Entry, Plan, varying
 
 #: A longer list is shortened to so many of its first and of its last rows.
@@ -67,7 +67,7 @@ def describe(
         table = _numbered_table(plan, "reason", earlier_runs.not_fitting, complete)
         parts.append(f"Does not fit in memory, and is not run again:\n{table}")
     if searches:
-        bounds_by_identity = {identity: bounds.description for identity, bounds in searches.items()}
+        bounds_by_identity = {configuration_id: bounds.description for configuration_id, bounds in searches.items()}
         table = _numbered_table(plan, "batch", bounds_by_identity, complete)
         parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{table}")
     if plan.unsupported:
@@ -77,8 +77,8 @@ def describe(
 
 def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     """Return how many runs a study has, and how long the rest take."""
-    fitting = [entry for entry in plan.runnable if entry.configuration.identity not in earlier_runs.not_fitting]
-    planned = sum(entry.configuration.repeats for entry in fitting)
+    fitting = [entry for entry in plan.runnable if entry.configuration.configuration_id not in earlier_runs.not_fitting]
+    planned = sum(entry.configuration.repetitions for entry in fitting)
     count = sum(earlier_runs.done.values())
     if count == planned:
         return f"All {wording.counted(planned, 'planned run')} are done."
@@ -89,36 +89,36 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     mean = fmean(earlier_runs.run_seconds.values())
     seconds = 0.0
     for entry in fitting:
-        identity = entry.configuration.identity
-        runs_left = entry.configuration.repeats - earlier_runs.done.get(identity, 0)
-        seconds += runs_left * earlier_runs.run_seconds.get(identity, mean)
+        configuration_id = entry.configuration.configuration_id
+        runs_left = entry.configuration.repetitions - earlier_runs.done.get(configuration_id, 0)
+        seconds += runs_left * earlier_runs.run_seconds.get(configuration_id, mean)
     return f"{sentence}, about {wording.duration(seconds)} if they take as long as those that are done."
 
 
 def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     runnable = plan.runnable
-    fitting = [entry for entry in runnable if entry.configuration.identity not in earlier_runs.not_fitting]
-    runs = sum(entry.configuration.repeats for entry in fitting)
+    fitting = [entry for entry in runnable if entry.configuration.configuration_id not in earlier_runs.not_fitting]
+    runs = sum(entry.configuration.repetitions for entry in fitting)
     lines = [
         plan.title,
         f"Study {plan.study} on {_DEVICES.get(plan.device, '')}cluster {plan.cluster}, {plan.scaling} scaling: "
         f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
     ]
-    if extras := sum(entry.is_extra for entry in plan.entries):
-        of_source = len(plan.entries) - extras
-        marked = wording.counted(extras, "extra")
+    if unpublished := sum(entry.is_unpublished for entry in plan.entries):
+        of_source = len(plan.entries) - unpublished
+        marked = wording.counted(unpublished, "extra")
         lines.append(f"Of the {len(plan.entries)}, {of_source} are in the published tables; {marked} are not.")
     if fitting:
         is_begun = any(earlier_runs.done.values())
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
-        if plan.precision is not None:
+        if plan.target_ci is not None:
             looks = " or ".join(map(str, plan.rounds.looks))
             budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
             lines.append(
                 f"Measuring ends after {looks} rounds, as soon as all intervals are within "
-                f"± {100 * plan.precision:g} %{budget}."
+                f"± {100 * plan.target_ci:g} %{budget}."
             )
-        if plan.order == BLOCKS:
+        if plan.order == SEQUENTIAL:
             lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
     return "\n".join(lines)
 
@@ -140,13 +140,13 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
         headings.append("done")
     rows = []
     for entry in listed:
-        identity, repeats = entry.configuration.identity, entry.configuration.repeats
+        configuration_id, repetitions = entry.configuration.configuration_id, entry.configuration.repetitions
         global_batch = str(entry.configuration.global_batch or "–")
         denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
-        row = [str(row_numbers[identity]), *_levels(entry, factors), global_batch, *denominators]
+        row = [str(row_numbers[configuration_id]), *_levels(entry, factors), global_batch, *denominators]
         if is_begun:
-            fits = identity not in earlier_runs.not_fitting
-            row.append(f"{earlier_runs.done.get(identity, 0)} of {repeats}" if fits else "")
+            fits = configuration_id not in earlier_runs.not_fitting
+            row.append(f"{earlier_runs.done.get(configuration_id, 0)} of {repetitions}" if fits else "")
         rows.append(row)
     notes = []
     if common := [name for name in plan.factors if name not in factors]:
@@ -167,7 +167,7 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
     row_numbers: dict[str | None, int] = {}
     for row_number, entry in enumerate(plan.entries, start=1):
         if entry.unsupported is None:
-            row_numbers[entry.configuration.identity] = row_number
+            row_numbers[entry.configuration.configuration_id] = row_number
     return row_numbers
 
 
@@ -184,11 +184,11 @@ def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
 
 def _denominator(entry: Entry, kind: grid.Denominator, row_numbers: Mapping[str | None, int]) -> str:
     """Return the number of a baseline or reference."""
-    identity = entry.denominator(kind)
-    if identity == entry.configuration.identity:
+    configuration_id = entry.denominator(kind)
+    if configuration_id == entry.configuration.configuration_id:
         return "itself"
-    if identity in row_numbers:
-        return f"#{row_numbers[identity]}"
+    if configuration_id in row_numbers:
+        return f"#{row_numbers[configuration_id]}"
     return f"can't run here: no {_COMPARED[kind]}"
 
 
@@ -211,7 +211,7 @@ def _unsupported(plan: Plan, complete: bool) -> str:
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
     """Return a table of reasons by the number of the configuration."""
     row_numbers = _row_numbers(plan)
-    rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
+    rows = [(str(row_numbers[configuration_id]), reason) for configuration_id, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]
     table = terminal.text_table(("#", heading), shown)
     if len(shown) == len(rows):
@@ -221,8 +221,8 @@ def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], comple
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     """Return how long the runs take, as far as earlier ones tell."""
-    timed = [entry.configuration for entry in entries if entry.configuration.identity in run_seconds]
-    seconds = sum(run_seconds[configuration.identity] * configuration.repeats for configuration in timed)
+    timed = [entry.configuration for entry in entries if entry.configuration.configuration_id in run_seconds]
+    seconds = sum(run_seconds[configuration.configuration_id] * configuration.repetitions for configuration in timed)
     if len(timed) == len(entries):
         return f"All runs take about {wording.duration(seconds)}, as long as earlier ones took here."
     if timed:
@@ -232,8 +232,8 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
             "as long as earlier ones took here; how long the others take is unknown."
         )
     configurations = [entry.configuration for entry in entries]
-    least = sum(each.measured_seconds * each.repeats for each in configurations)
-    most = sum(each.timeout_seconds * each.repeats for each in configurations)
+    least = sum(each.measured_seconds * each.repetitions for each in configurations)
+    most = sum(each.timeout_seconds * each.repetitions for each in configurations)
     limits = {each.timeout_seconds for each in configurations}
     each_limit = f" of {wording.duration(max(limits))} each" if len(limits) == 1 else ""
     bounds = ""

@@ -191,8 +191,8 @@ def program_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     derived: dict[str, Scalar] = {"processes": processes, "world_size": processes}
     if values.get("batch_per_device"):
         derived["global_batch"] = int(values["batch_per_device"]) * parallel_layout(values).replicas
-    if int(values.get("computation_steps", 0)) < 0:
-        derived["computation_steps"] = values["measured_steps"]
+    if int(values.get("compute_only_steps", 0)) < 0:
+        derived["compute_only_steps"] = values["measured_steps"]
     return {**values, **derived}
 
 

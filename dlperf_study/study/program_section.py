@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.study import environment_variables, validation
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
@@ -128,7 +128,7 @@ def _declared(section: ProgramSection, info: ValidationInfo) -> Program:
     context = info.context or {}
     try:
         return section.declared(context["folder"])
-    except EvidenceError as error:
+    except RecordError as error:
         message = f"{context['source']}: program.steps is {section.steps!r}: {error}"
         raise StudyFileError(message) from error
 

@@ -1,8 +1,8 @@
-"""How many rounds a study measures, and after how many it compares its intervals with its target precision."""
+"""How many rounds a study measures, and after how many it compares its intervals with its target CI width."""
 
 from dataclasses import dataclass
 
-#: After how many times the planned rounds a study with a target precision looks at its intervals.
+#: After how many times the planned rounds a study with a target CI width looks at its intervals.
 LOOKS = (1, 2, 4)
 
 
@@ -18,11 +18,11 @@ class Rounds:
     looks: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, planned: int, precision: float | None, max_repeats: int | None) -> "Rounds":
-        """Return the rounds of a plan with this target precision."""
-        if precision is None or not planned:
+    def of(cls, planned: int, target_ci: float | None, max_repetitions: int | None) -> "Rounds":
+        """Return the rounds of a plan with this target CI width."""
+        if target_ci is None or not planned:
             return cls(planned)
-        looks = [count * planned for count in LOOKS if count * planned <= (max_repeats or 0)]
+        looks = [count * planned for count in LOOKS if count * planned <= (max_repetitions or 0)]
         return cls(planned, tuple(looks))
 
     @property

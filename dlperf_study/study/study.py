@@ -15,25 +15,25 @@ from dlperf_study.study.parameter import Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, program_values
 
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
-QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
+SECTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
 #: Pages of earlier versions, with what to do about them in a study file.
-FORMER_QUESTIONS = {
+FORMER_SECTIONS = {
     "replication": "leave it out: the page of published has its tables",
     "compliance": "leave it out: the page of quality has its rules",
 }
-#: The question that needs a declared reference, the one that needs published sources, and the one on further sizes.
+#: The section that needs a declared reference, the one that needs published sources, and the one on further sizes.
 COMPARISON, PUBLISHED, PREDICTION = "comparison", "published", "prediction"
 SOURCES_FOLDER = resources.PACKAGE_FOLDER / "audit" / "published" / "sources"
 
-#: Rounds that a study with a precision may have where it does not say.
+#: Rounds that a study with a target CI width may have where it does not say.
 DEFAULT_MAX_REPEATS = 12
-PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
+TARGET_CI_KEYS = ("target_ci", "max_repetitions", "time_budget_minutes")
 
 #: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
 
 #: What of a measurement a user's program can be told.
-PROGRAM_MEASUREMENT = ("warmup_steps", "measured_steps", "computation_steps", "repeats", "timeout_seconds")
+PROGRAM_MEASUREMENT = ("warmup_steps", "measured_steps", "compute_only_steps", "repetitions", "timeout_seconds")
 
 
 def source_names() -> tuple[str, ...]:
@@ -41,17 +41,17 @@ def source_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in SOURCES_FOLDER.glob("*.yaml")))
 
 
-def _no_former_question(name: str) -> str:
-    if name in FORMER_QUESTIONS:
-        raise ValueError(FORMER_QUESTIONS[name])
+def _no_former_section(name: str) -> str:
+    if name in FORMER_SECTIONS:
+        raise ValueError(FORMER_SECTIONS[name])
     return name
 
 
-Question = Annotated[
+ReportSection = Annotated[
     str,
-    AfterValidator(_no_former_question),
-    study_values.valid_name("questions", lambda: QUESTIONS),
-    Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
+    AfterValidator(_no_former_section),
+    study_values.valid_name("sections", lambda: SECTIONS),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(SECTIONS))),
 ]
 SourceName = Annotated[str, study_values.valid_name("published sources", source_names)]
 Conditions = Annotated[tuple[study_values.Choices, ...], Field(strict=False)]
@@ -68,16 +68,18 @@ class StudyFacts(validation.Section):
     published: tuple[SourceName, ...] = Field(
         default=(),
         strict=False,
-        description="sources whose numbers are shown next to the measured ones; for the question published",
+        description="sources whose numbers are shown next to the measured ones; for the section published",
     )
-    rate: Literal["samples", "tokens"] = Field(
+    throughput_unit: Literal["samples", "tokens"] = Field(
         default="samples", description="what speedups and other ratios count: samples/s, or tokens/s of sequences"
     )
     order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
-    precision: study_values.Precision | None = Field(
+    target_ci: study_values.TargetCi | None = Field(
         default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
     )
-    max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most rounds that precision may ask for")
+    max_repetitions: int | None = Field(
+        default=None, ge=1, le=1000, description="most rounds that target_ci may require"
+    )
     time_budget_minutes: float | None = Field(
         default=None, gt=0, description="no round is added that would end later, from the start of the call"
     )
@@ -100,7 +102,7 @@ class LargestBatchSection(validation.Section):
 class QuickSection(validation.Section):
     """What quick mode changes: mappings key by key, lists as a whole."""
 
-    fixed: study_values.Values = Field(default={})
+    constants: study_values.Values = Field(default={})
     factors: study_values.Factors = Field(default={})
     include: Conditions = Field(default=())
     exclude: Conditions = Field(default=())
@@ -113,8 +115,8 @@ class QuickSection(validation.Section):
 class StudyFile(StudyFacts):
     """The keys of a study file."""
 
-    questions: tuple[Question, ...] = Field(min_length=1, strict=False, description="what its report answers")
-    fixed: study_values.Values = Field(default={}, description="the same in every configuration")
+    sections: tuple[ReportSection, ...] = Field(min_length=1, strict=False, description="what its report answers")
+    constants: study_values.Values = Field(default={}, description="the same in every configuration")
     factors: study_values.Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
     include: Conditions = Field(default=(), description="further points, with a value of every factor")
     exclude: Conditions = Field(default=(), description="points that match all keys are dropped")
@@ -122,14 +124,14 @@ class StudyFile(StudyFacts):
         description="values that make a configuration its baseline, or rules, the first match counts"
     )
     reference: study_values.Rules | None = Field(
-        default=None, description="the same for the configuration it is compared with; for the question comparison"
+        default=None, description="the same for the configuration it is compared with; for the section comparison"
     )
-    extras: Conditions = Field(
+    unpublished: Conditions = Field(
         default=(), description="configurations that match all keys are not in the published tables; in quick, none is"
     )
     measurement: study_values.Measurement = Field(default={}, description="how each configuration is measured")
-    order: Literal["rounds", "blocks"] = Field(
-        default="rounds",
+    order: Literal["interleaved", "sequential"] = Field(
+        default="interleaved",
         description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
     )
     max_configurations: int = Field(
@@ -157,8 +159,8 @@ class Study(StudyFile):
 
     @property
     def rounds_at_most(self) -> int:
-        """How many rounds a study with a precision may have."""
-        return DEFAULT_MAX_REPEATS if self.max_repeats is None else self.max_repeats
+        """How many rounds a study with a target CI width may have."""
+        return DEFAULT_MAX_REPEATS if self.max_repetitions is None else self.max_repetitions
 
     @cached_property
     def points(self) -> tuple[grid.Point, ...]:
@@ -181,8 +183,8 @@ class Study(StudyFile):
             points = [point for point in points if not grid.matches(point, where)]
         if not points:
             raise self.error("exclude leaves no configuration")
-        for index, where in enumerate(self.extras):
-            self._require_match(f"extras[{index}]", where, points)
+        for index, where in enumerate(self.unpublished):
+            self._require_match(f"unpublished[{index}]", where, points)
         if self.largest_batch:
             self._require_match("largest_batch.where", self.largest_batch.where, points)
         return tuple(points)
@@ -191,9 +193,9 @@ class Study(StudyFile):
         """Return whether the largest batch of a point is searched."""
         return self.largest_batch is not None and grid.matches(point, self.largest_batch.where)
 
-    def is_extra(self, point: grid.Point) -> bool:
+    def is_unpublished(self, point: grid.Point) -> bool:
         """Return whether the published tables lack a point."""
-        return any(grid.matches(point, where) for where in self.extras)
+        return any(grid.matches(point, where) for where in self.unpublished)
 
     def configuration(self, point: grid.Point, cluster: str) -> Configuration:
         """Return a point as a Configuration.
@@ -207,7 +209,7 @@ class Study(StudyFile):
             values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), replicas)
         if not self.program:
             return Configuration.from_mapping(values, self.source)
-        values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_digest": self.program.digest}
+        values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_hash": self.program.digest}
         configuration = Configuration.for_program(self.program.name, values, self.source)
         # A global batch that its devices can't share is unsupported, for that reason.
         if self.scaling == "strong" and not configuration.batch_per_device:
@@ -276,8 +278,8 @@ class Study(StudyFile):
                 key = f"include[{index}].{name}"
         if value in self.factors.get(name, ()):
             key = f"factors.{name}[{list(self.factors[name]).index(value)}]"
-        elif self.fixed.get(name) == value:
-            key = f"fixed.{name}"
+        elif self.constants.get(name) == value:
+            key = f"constants.{name}"
         return f"{self.source}: {key}"
 
     def _declared(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
@@ -298,7 +300,7 @@ class Study(StudyFile):
         for name, parameter in self.parameters.items():
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
-        given |= self.fixed
+        given |= self.constants
         for levels in grid.grid_points(self.factors):
             yield "factors", {**given, **levels}
         for index, included in enumerate(self.include):
@@ -317,7 +319,7 @@ class Study(StudyFile):
 
     def gives(self, name: str) -> bool:
         """Return whether a parameter is fixed or a factor."""
-        return name in self.fixed or name in self.factors
+        return name in self.constants or name in self.factors
 
     def error(self, message: str) -> StudyFileError:
         """Return an error with the file of the study."""

@@ -11,11 +11,11 @@ from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
 from dlperf_study.study import grid, program_section, strict_yaml, study_values, validation
 from dlperf_study.study.configuration import parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Scope
-from dlperf_study.study.study import PRECISION_KEYS, LargestBatchSection, QuickSection, Study, StudyFile
+from dlperf_study.study.study import TARGET_CI_KEYS, LargestBatchSection, QuickSection, Study, StudyFile
 from dlperf_study.study.study_checks import check_study
 
 #: The sections with values of parameters, and of the settings of a user's program.
-_WITH_SETTINGS = ("fixed", "factors", "include", "exclude", "extras", "values", "where")
+_WITH_SETTINGS = ("constants", "factors", "include", "exclude", "unpublished", "values", "where")
 KEYS = {
     "": tuple(StudyFile.model_fields),
     "program": tuple(program_section.ProgramSection.model_fields),
@@ -39,8 +39,8 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     content = strict_yaml.read_mapping(path)
     source, folder = strict_yaml.display_path(path), path.resolve().parent
     full = _study(path.stem, source, content, folder, quick=False)
-    # In quick mode repeats alone say how often to measure, and no configuration is in a published table.
-    merged = {key: value for key, value in content.items() if key not in ("quick", "extras", *PRECISION_KEYS)}
+    # In quick mode repetitions alone says how often to measure, and no configuration is in a published table.
+    merged = {key: value for key, value in content.items() if key not in ("quick", "unpublished", *TARGET_CI_KEYS)}
     for key, change in content.get("quick", {}).items():
         both = isinstance(change, dict) and isinstance(merged.get(key), dict)
         merged[key] = {**merged[key], **change} if both else change
@@ -83,7 +83,7 @@ def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) ->
     """Raise StudyFileError if a setting has a secret."""
     given: list[tuple[str, str, object]]
     given = [("factors", name, level) for name, levels in file.factors.items() for level in levels]
-    given += [("fixed", name, level) for name, level in file.fixed.items()]
+    given += [("constants", name, level) for name, level in file.constants.items()]
     given += [(f"include[{at}]", name, level) for at, point in enumerate(file.include) for name, level in point.items()]
     for section, name, level in given:
         if name in settings and (problem := program_section.secret_problem([f"{name}={level}"])):

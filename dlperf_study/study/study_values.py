@@ -23,7 +23,7 @@ from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.validation import Section
 
-SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
+MIN_TARGET_CI, MAX_TARGET_CI = 0.0001, 0.5
 
 
 def value_type(parameter: Parameter) -> Any:
@@ -155,27 +155,25 @@ def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterVa
 def _share(given: object) -> object:
     """Return a percentage as a share: ``2 %`` is 0.02."""
     if not isinstance(given, str):
-        if isinstance(given, int | float) and given > LARGEST_PRECISION:
-            raise ValueError(f"a number is a share, at most {LARGEST_PRECISION}; write per cent as in precision: 2 %")
+        if isinstance(given, int | float) and given > MAX_TARGET_CI:
+            raise ValueError(f"a number is a share, at most {MAX_TARGET_CI}; write per cent as in target_ci: 2 %")
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
         is_format = given in COMPUTED_IN or bool(closest(given, COMPUTED_IN))
         remedy = ""
         if is_format:
-            remedy = "; the number format is a parameter, precision below fixed or factors"
-        raise ValueError(f"write a percentage, as in precision: 2 %{remedy}")
+            remedy = "; the number format is a parameter, precision below constants or factors"
+        raise ValueError(f"write a percentage, as in target_ci: 2 %{remedy}")
     share = float(percentage[1]) / 100
-    if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
-        raise ValueError(
-            f"it must be at least {100 * SMALLEST_PRECISION:g} % and at most {100 * LARGEST_PRECISION:g} %"
-        )
+    if not MIN_TARGET_CI <= share <= MAX_TARGET_CI:
+        raise ValueError(f"it must be at least {100 * MIN_TARGET_CI:g} % and at most {100 * MAX_TARGET_CI:g} %")
     return share
 
 
 #: Wider intervals than the largest decide nothing.
-Precision = Annotated[
+TargetCi = Annotated[
     float,
     BeforeValidator(_share, json_schema_input_type=float | str),
-    Field(ge=SMALLEST_PRECISION, le=LARGEST_PRECISION),
+    Field(ge=MIN_TARGET_CI, le=MAX_TARGET_CI),
 ]

@@ -24,7 +24,7 @@ class TrainingParameters:
     cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
     framework: str = field(
         metadata=declared(
-            "Framework", "framework, with its way to exchange gradients", always_known=True, published=True
+            "Framework", "framework, with its way to communicate gradients", always_known=True, published=True
         )
     )
     strategy: str = field(
@@ -87,7 +87,7 @@ class TrainingParameters:
         always_known=True,
         published=True,
     )
-    servers: int = parameter(
+    parameter_servers: int = parameter(
         0,
         "Servers",
         "number of parameter servers, all nodes together",
@@ -98,7 +98,7 @@ class TrainingParameters:
     batch_per_device: int = parameter(
         32,
         "Batch per device",
-        "samples per step and device; devices that divide a model among them have them together",
+        "samples per step and device; per model-parallel group if the model is sharded",
         unit="samples",
         bounds=(1, MAX_BATCH),
         always_known=True,
@@ -153,7 +153,7 @@ class TrainingParameters:
     gradient_compression: str = parameter(
         "none",
         "Gradients travel as",
-        "number format of exchanged gradients",
+        "number format of gradients in the communication",
         scope=NETWORK,
         levels=("none", "fp16"),
         note="`fp16`: PyTorch and Horovod only",
@@ -197,11 +197,11 @@ class TrainingParameters:
         levels=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
         note="`foreach`: PyTorch and Horovod; `fused`: these, and Paddle's `momentum` without servers",
     )
-    data_source: str = parameter("synthetic_device", "Data source", "where samples come from", published=True)
+    data_loader: str = parameter("synthetic_device", "Data loader", "where samples come from", published=True)
     data_workers: int = parameter(
         -1,
         "Data workers",
-        "processes that make the batches of a rank; -1: the data source's own choice",
+        "processes that make the batches of a rank; -1: the data loader's own choice",
         default_name="by default",
         bounds=(0, MAX_DEVICES_PER_NODE),
         note="0: the rank makes them itself",
@@ -209,7 +209,7 @@ class TrainingParameters:
     prefetch_batches: int = parameter(
         -1,
         "Prefetch",
-        "batches that are made ahead of their step; -1: the data source's own choice",
+        "batches prefetched ahead of their step; -1: the data loader's own choice",
         default_name="by default",
         unit="batches",
         bounds=(1, 1_000),
@@ -217,7 +217,7 @@ class TrainingParameters:
     decoder_threads: int = parameter(
         -1,
         "Decoder threads",
-        "threads of a rank that decode images; -1: the data source's own choice",
+        "threads of a rank that decode images; -1: the data loader's own choice",
         default_name="by default",
         bounds=(1, MAX_DEVICES_PER_NODE),
         note="`dali` only",
@@ -226,18 +226,18 @@ class TrainingParameters:
     remote_producers: bool = parameter(
         False, "Remote producers", "whether the batches of a rank are made on the node after its own", note="`zmq` only"
     )
-    image_set: str = parameter(
+    image_dataset: str = parameter(
         "none",
-        "Image set",
-        "labelled images that the data source reads; none: images are made up",
-        note="a name under `image_sets` of the [cluster file](data.md)",
+        "Image dataset",
+        "labelled images that the data loader reads; none: synthetic images",
+        note="a name under `image_datasets` of the [cluster file](data.md)",
         samples=IMAGES,
     )
     token_file: str = parameter(
         "none",
         "Token file",
-        "file of tokens that the data source reads, 16 bits each; none: tokens are made up",
-        note="`data_source: mapped_tokens` only; its [whole path](transformers.md#data), the same on every node",
+        "file of tokens that the data loader reads, 16 bits each; none: synthetic tokens",
+        note="`data_loader: mapped_tokens` only; its [whole path](transformers.md#data), the same on every node",
         samples=SEQUENCES,
     )
     classifier: str = parameter(
@@ -285,7 +285,7 @@ class TrainingParameters:
     replica: int = parameter(
         0, "Replica", "another name of the same configuration", scope=SELFTEST, bounds=(0, 1_000), note=SELFTEST_ONLY
     )
-    planted_slowdown: float = parameter(
+    injected_slowdown: float = parameter(
         0.0,
         "Injected slowdown",
         "busy wait after each step, as a share of the step",

@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from pydantic_core import from_json
 
 from dlperf_study.core import large_files, wording
-from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.errors import RecordError, StudyFileError
+from dlperf_study.study import renamed
 from dlperf_study.study.configuration import FORMER_PARAMETERS
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
@@ -86,6 +87,8 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
     if error["type"] == "extra_forbidden":
         if former := FORMER_PARAMETERS.get(str(location[-1])):
             return f"unknown key {key_path(location)}; {former}"
+        if new := renamed.KEYS.get(str(location[-1])):
+            return f"unknown key {key_path(location)}; it is named {new} now"
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
         suggestion = wording.closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
@@ -146,24 +149,24 @@ PastTime = Annotated[str, AfterValidator(_check_past_time)]
 
 
 def read_text_file(path: Path) -> str:
-    """Return a file's text; raises EvidenceError if it is unreadable."""
+    """Return a file's text; raises RecordError if it is unreadable."""
     try:
         large_files.require_end(path)
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise EvidenceError(f"{path}: is missing") from error
+        raise RecordError(f"{path}: is missing") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path}: can't be read: {error}") from error
+        raise RecordError(f"{path}: can't be read: {error}") from error
 
 
 def parse_object(text: str, source: str) -> dict[str, Any]:
-    """Return the JSON object in a text; raises EvidenceError without one."""
+    """Return the JSON object in a text; raises RecordError without one."""
     try:
         value = from_json(text)
     except ValueError as error:
-        raise EvidenceError(f"{source}: {_half_pair(text) or f'is not JSON ({error})'}") from error
+        raise RecordError(f"{source}: {_half_pair(text) or f'is not JSON ({error})'}") from error
     if not isinstance(value, dict):
-        raise EvidenceError(f"{source}: is not a JSON object")
+        raise RecordError(f"{source}: is not a JSON object")
     return value
 
 
@@ -174,18 +177,18 @@ def lines_of_log(
 
     ``first``: the kinds of its first lines, in order; ``repeated``: the kind of all between them and the last;
     ``why_unended``: what the last line says of a log that was not ended, or nothing.
-    Raises EvidenceError when it is missing, holds no JSON, is truncated, or has lines of other kinds.
+    Raises RecordError when it is missing, holds no JSON, is truncated, or has lines of other kinds.
     """
     lines: list[dict[str, Any]] = []
     for line_number, line in enumerate(read_text_file(path).splitlines(), 1):
         lines.append(parse_object(line, f"{path}: line {line_number}"))
     if not lines or lines[-1].get("kind") != "end":
         reason = why_unended(lines[-1]) if lines else ""
-        raise EvidenceError(f"{path}: {reason or 'truncated, it has no end line'}")
+        raise RecordError(f"{path}: {reason or 'truncated, it has no end line'}")
     kinds = [str(line.get("kind")) for line in lines]
     if kinds[: len(first)] != [*first] or set(kinds[len(first) : -1]) - {repeated}:
         expected = ", ".join((*first, repeated))
-        raise EvidenceError(f"{path}: its lines are {wording.first_of(kinds)}, not {expected}, …, end")
+        raise RecordError(f"{path}: its lines are {wording.first_of(kinds)}, not {expected}, …, end")
     return lines
 
 
@@ -217,7 +220,7 @@ def _strings(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
 def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
     """Return an object as a record of a kind.
 
-    Raises EvidenceError, with the first key that is wrong and the number of others, when it is none.
+    Raises RecordError, with the first key that is wrong and the number of others, when it is none.
     """
     try:
         return kind.validate_python(content, context=source)
@@ -228,4 +231,4 @@ def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: st
     further = ""
     if len(errors) > 1:
         further = f"; {len(errors) - 1} more of its values are wrong"
-    raise EvidenceError(f"{source}: {error_line(errors[0], content)}{further}")
+    raise RecordError(f"{source}: {error_line(errors[0], content)}{further}")

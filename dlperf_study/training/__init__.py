@@ -1,1 +1,1 @@
-"""What trains: frameworks, models, data sources, image sets, and the worker that times their steps."""
+"""What trains: frameworks, models, data loaders, image datasets, and the worker that times their steps."""

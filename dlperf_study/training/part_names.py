@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.core.wording import unknown_name
+from dlperf_study.study.communication import STRATEGIES
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import STRATEGIES
-from dlperf_study.training import data_sources, frameworks, models
+from dlperf_study.training import data_loaders, frameworks, models
 
 #: The place of a value, given the name of its parameter, as messages name it: ``x.yaml: factors.model[0]``.
 Locate = Callable[[str, str], str]
@@ -15,11 +15,11 @@ Locate = Callable[[str, str], str]
 
 @cached_by_parts
 def display_names() -> dict[str, str]:
-    """Return what pages call each framework, strategy, model and data source, by its name in the YAML."""
+    """Return what pages call each framework, strategy, model and data loader, by its name in the YAML."""
     names = {name: strategy.display_name for name, strategy in STRATEGIES.items()}
     names |= {framework.name: framework.display_name for framework in frameworks.all_frameworks()}
     names |= {name: models.load(name).display_name for name in models.names()}
-    return names | {name: data_sources.load(name).display_name for name in data_sources.names()}
+    return names | {name: data_loaders.load(name).display_name for name in data_loaders.names()}
 
 
 @cached_by_parts
@@ -52,9 +52,9 @@ def require_part_names(configuration: Configuration, locate: Locate) -> None:
     if strategy not in strategies():
         kind, built = f"strategies of {framework}", frameworks.load(framework).strategies
         _require(f"{locate('strategy', strategy)} is", strategy, kind, built)
-    model, source = configuration.model, configuration.data_source
+    model, source = configuration.model, configuration.data_loader
     _require(f"{locate('model', model)} is", model, "models", models.names())
-    _require(f"{locate('data_source', source)} is", source, "data sources", data_sources.names())
+    _require(f"{locate('data_loader', source)} is", source, "data loaders", data_loaders.names())
 
 
 def require_framework_names(keys: Collection[str], key_title: str) -> None:

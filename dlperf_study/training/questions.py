@@ -14,14 +14,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.core.errors import ImageSetError
+from dlperf_study.core.errors import ImageDatasetError
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_DECIDED_VARIABLES, COMMON_PREFIXES, PassedVariables
 from dlperf_study.study.gpu_support import GpuQuestion
 from dlperf_study.study.job import Job, ProgramFacts
-from dlperf_study.training import data_sources, frameworks
-from dlperf_study.training.image_sets import class_names, require_classes
-from dlperf_study.training.image_sets._photographs import made_image_sets
+from dlperf_study.training import data_loaders, frameworks
+from dlperf_study.training.image_datasets import class_names, require_classes
+from dlperf_study.training.image_datasets._photographs import made_image_datasets
 
 MODULE = "dlperf_study.training.questions"
 
@@ -34,7 +34,7 @@ def program_facts() -> ProgramFacts:
         variables=passed_variables(),
         libraries=packages_of_libraries(),
         packages=packages(),
-        made_image_sets=made_image_sets(),
+        made_image_datasets=made_image_datasets(),
         classes_question=("-m", MODULE, "classes"),
     )
 
@@ -46,7 +46,7 @@ def described(job: Job, configuration: Configuration, image_folder: str) -> Job:
         requirements = (("-m", MODULE, "classes", image_folder, str(configuration.classes)),)
     framework = frameworks.load(configuration.framework)
     further: dict[str, tuple[str, ...]] = {name: (name,) for name in framework.further_packages}
-    source = data_sources.load(configuration.data_source)
+    source = data_loaders.load(configuration.data_loader)
     return replace(
         job,
         framework=framework.name,
@@ -77,8 +77,8 @@ def packages() -> tuple[str, ...]:
     names: list[str] = []
     for of_library in packages_of_libraries().values():
         names += of_library
-    for source in data_sources.names():
-        names += data_sources.load(source).packages
+    for source in data_loaders.names():
+        names += data_loaders.load(source).packages
     return tuple(names)
 
 
@@ -123,7 +123,7 @@ def _classes_answer(folder: str, wanted: str = "") -> dict[str, Any]:
         classes = len(class_names(Path(folder)))
         if wanted:
             require_classes(Path(folder), classes, int(wanted))
-    except ImageSetError as error:
+    except ImageDatasetError as error:
         return {"error": str(error)}
     return {"classes": classes}
 

@@ -23,7 +23,7 @@ def write_measured(name: str, recipe: Recipe) -> None:
         one, two = (configuration(framework=framework, devices_per_node=count) for count in (1, 2))
         planned += [Planned(one, recipe, baseline=one), Planned(two, recipe, baseline=one)]
     paths = StudyPaths.of(name)
-    write_study(paths, planned).changed(questions=("scaling",)).write(paths.plan_file)
+    write_study(paths, planned).changed(sections=("scaling",)).write(paths.plan_file)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
     write_measured("quickstart", Recipe())
-    write_measured("frameworks", Recipe(exposed_seconds=0.05))
+    write_measured("frameworks", Recipe(exposed_communication_seconds=0.05))
 
 
 @pytest.mark.usefixtures("small_archive", "workplace")

@@ -19,7 +19,7 @@ from ipywidgets import Checkbox, Dropdown, Textarea
 
 from dlperf_study.api import plot
 from dlperf_study.api.explorer import MOST_FILTERS, data_names, data_rows, explore
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.execution.planning import load_cluster
@@ -51,9 +51,9 @@ def test_measured_and_published_results_are_offered(two_models: str) -> None:
     own, published = data_rows(two_models), data_rows(PUBLISHED)
     assert {"world_size", "model"} <= set(plot.varying_columns(own))
     assert plot.independent_factor(own, "world_size") == "model"
-    assert {"throughput", "speedup", "efficiency", "exposed_seconds"} <= set(plot.known_metrics(own))
+    assert {"throughput", "speedup", "efficiency", "exposed_communication_seconds"} <= set(plot.known_metrics(own))
     assert {"throughput", "speedup"} <= set(plot.known_metrics(published))
-    with pytest.raises(EvidenceError, match="nothing: "):
+    with pytest.raises(RecordError, match="nothing: "):
         data_rows("nothing")
 
 
@@ -73,7 +73,7 @@ def test_what_colours_leave_over_is_offered_as_panels() -> None:
 
 def test_of_two_batches_the_one_per_device_names_a_line() -> None:
     points = list(product((1, 2), (4, 8), ("fp32", "amp_bf16"), ("files", "zmq")))
-    rows = pd.DataFrame(points, columns=["world_size", "batch_per_device", "precision", "data_source"])
+    rows = pd.DataFrame(points, columns=["world_size", "batch_per_device", "precision", "data_loader"])
     rows["global_batch"] = rows["world_size"] * rows["batch_per_device"]
     assert plot.settings_in_words(rows, "world_size")[0] == "Batch per device 4 · fp32 · files"
 
@@ -111,8 +111,8 @@ def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatc
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path / "failing")
-    write_study(paths, [Planned(configuration(), recipe=Recipe(outcome="failed"), runs=1)])
-    with pytest.raises(EvidenceError, match="nothing to explore"):
+    write_study(paths, [Planned(configuration(), recipe=Recipe(status="failed"), runs=1)])
+    with pytest.raises(RecordError, match="nothing to explore"):
         data_rows(str(paths.folder))
 
 
@@ -240,8 +240,8 @@ def measured_by_hand(two_models: str) -> Configuration:
     exec(parameters, values)
     by_hand = Configuration.from_mapping({name: values[name] for name in FIELD_NAMES})
     run = write_run(StudyPaths.of(by_hand.study), by_hand, 1)
-    wanted = requested_runs(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))[0].fingerprint
-    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | {"fingerprint": wanted}))
+    wanted = requested_runs(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))[0].cache_key
+    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | {"cache_key": wanted}))
     return by_hand
 
 

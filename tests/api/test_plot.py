@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 import dlperf_study
 from dlperf_study.api.plot import plot_metric, varying_columns
 from dlperf_study.api.study_results import StudyResults
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.report import figures
 from dlperf_study.report.figures.factor_figure import GUIDE
@@ -100,8 +100,8 @@ def test_what_can_not_be_drawn_is_refused(study: StudyResults, arguments: dict[s
 def test_a_quick_study_says_so_and_rows_without_a_level_are_counted(study: StudyResults) -> None:
     rows = study.configurations.assign(quick=True)
     assert plot_metric(rows, "world_size", "throughput").drawing.get_suptitle()
-    partly = rows.assign(image_set=["made", None, "made", "made"])
-    figure = plot_metric(partly, "image_set", "throughput")
+    partly = rows.assign(image_dataset=["made", None, "made", "made"])
+    figure = plot_metric(partly, "image_dataset", "throughput")
     assert sum(len(line.get_xdata()) for line in figure.drawing.axes[0].lines) == 3
     assert "1 row " in figure.caption
 
@@ -124,8 +124,8 @@ def test_a_figure_is_saved_in_any_format(study: StudyResults, tmp_path: Path, re
 
 def test_of_nothing_measured_nothing_is_drawn(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path / "failing")
-    write_study(paths, [Planned(configuration(), recipe=Recipe(outcome="failed"), runs=1)])
-    with pytest.raises(EvidenceError):
+    write_study(paths, [Planned(configuration(), recipe=Recipe(status="failed"), runs=1)])
+    with pytest.raises(RecordError):
         dlperf_study.open_study(paths.folder).plot()
-    with pytest.raises(EvidenceError):
+    with pytest.raises(RecordError):
         dlperf_study.open_study(paths.folder).plot.scaling()[0].savefig(tmp_path / "a.png")

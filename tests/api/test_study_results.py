@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 import dlperf_study
 from dlperf_study.api.studies import Studies, StudySummary
 from dlperf_study.api.study_results import StudyResults
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
@@ -23,7 +23,7 @@ from tests.evidence_factory import Planned, Recipe, configuration, write_run, wr
 from tests.message_snapshots import Refused
 from tests.programs.measured_ways import RECORDER, write_way
 
-SLOWER = Recipe(exposed_seconds=0.05)
+SLOWER = Recipe(exposed_communication_seconds=0.05)
 
 
 def planned(recipe: Recipe) -> list[Planned]:
@@ -32,7 +32,7 @@ def planned(recipe: Recipe) -> list[Planned]:
     for model in ("resnet50", "mobilenet_v2"):
         one, two = (configuration(model=model, devices_per_node=count) for count in (1, 2))
         entries += [Planned(one, recipe, baseline=one), Planned(two, recipe, baseline=one)]
-    four, failed = configuration(model="resnet50", devices_per_node=4), Recipe(outcome="failed", reason="it stopped")
+    four, failed = configuration(model="resnet50", devices_per_node=4), Recipe(status="failed", reason="it stopped")
     half = configuration(precision="fp16")
     entries.append(Planned(four, failed, runs=1, baseline=entries[0].configuration))
     return [*entries, Planned(half, unsupported="precision fp16 is not built", baseline=half)]
@@ -44,28 +44,30 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyResults]:
         monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
         for name, recipe in (("example", Recipe()), ("slower", SLOWER)):
             plan = write_study(StudyPaths.of(name), planned(recipe))
-            plan.changed(questions=("scaling",)).write(StudyPaths.of(name).plan_file)
+            plan.changed(sections=("scaling",)).write(StudyPaths.of(name).plan_file)
         yield dlperf_study.open_study("example")
 
 
 def test_the_frames_are_those_of_the_dataset_by_identity(study: StudyResults) -> None:
     dataset = study.dataset
-    assert list(study.configurations.index) == list(dataset.configurations["identity"])
-    assert study.runs.index.names == ["identity", "repetition"]
+    assert list(study.configurations.index) == list(dataset.configurations["configuration_id"])
+    assert study.runs.index.names == ["configuration_id", "repetition"]
     first = dataset.runs.iloc[0]
-    assert study.runs.loc[(first["identity"], first["repetition"]), "throughput"] == first["throughput"]
-    assert study.steps.index.names == ["identity", "repetition", "rank", "window", "step"]
+    assert study.runs.loc[(first["configuration_id"], first["repetition"]), "throughput"] == first["throughput"]
+    assert study.steps.index.names == ["configuration_id", "repetition", "rank", "window", "step"]
     assert len(study.steps) == len(dataset.steps)
-    steps = dataset.steps.query("identity == @first.identity and repetition == 1 and window == 'training'")
-    found = study.steps.loc[first["identity"], 1].xs("training", level="window")
+    steps = dataset.steps.query(
+        "configuration_id == @first.configuration_id and repetition == 1 and window == 'training'"
+    )
+    found = study.steps.loc[first["configuration_id"], 1].xs("training", level="window")
     assert found["seconds"].tolist() == steps["seconds"].tolist()
-    assert list(study.diagnostics.columns) == [name for name in dataset.diagnostics if name != "identity"]
+    assert list(study.diagnostics.columns) == [name for name in dataset.diagnostics if name != "configuration_id"]
 
 
 def test_a_study_is_opened_by_its_folder_too(study: StudyResults) -> None:
     folder = study.dataset.folder.parent
     assert dlperf_study.open_study(folder).configurations.equals(study.configurations)
-    with pytest.raises(EvidenceError, match="did you mean example"):
+    with pytest.raises(RecordError, match="did you mean example"):
         dlperf_study.open_study("exampel")
 
 
@@ -80,7 +82,7 @@ def test_a_summary_has_the_means_and_intervals_by_factor(study: StudyResults) ->
     for name in ("throughput", "speedup"):
         bounds = [configured[name], configured[f"{name}_low"], configured[f"{name}_high"]]
         assert row[name].tolist() == bounds
-    # 0.08 s of computation and 0.01 s of exchange on two devices, none of it on one.
+    # 0.08 s of computation and 0.01 s of communication on two devices, none of it on one.
     assert row["speedup", "mean"] == pytest.approx(2 * 80 / 90, rel=0.02)
     assert np.isnan(summary.loc[("resnet50", 4, "fp32"), ("throughput", "mean")])
     assert list(study.summary("parameters").columns) == [("parameters", "mean")]
@@ -90,9 +92,9 @@ def test_a_summary_has_the_means_and_intervals_by_factor(study: StudyResults) ->
 def test_a_selection_is_a_study(study: StudyResults) -> None:
     chosen = study.sel(model="resnet50", devices_per_node=[1, 2])
     assert chosen.factors == ["devices_per_node", "precision"]
-    assert set(chosen.runs.index.get_level_values("identity")) <= set(chosen.configurations.index)
+    assert set(chosen.runs.index.get_level_values("configuration_id")) <= set(chosen.configurations.index)
     assert len(chosen.sel(precision="fp32").runs) == 6
-    assert chosen.steps.index.get_level_values("identity").nunique() == 2
+    assert chosen.steps.index.get_level_values("configuration_id").nunique() == 2
     assert chosen.sel(precision="fp32").summary("speedup").index.tolist() == [1, 2]
     summary = study.sel(world_size=4).summary()
     assert summary[("throughput", "mean")].isna().tolist() == [True], "what has no result"
@@ -172,10 +174,10 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     assert slower == pytest.approx([90 / 130] * 2, rel=0.02)
     row = changed.throughputs.iloc[0]
     assert row["change_low"] < row["change"] < row["change_high"] < 1
-    assert row[["departure", "verdict"]].isna().all()
+    assert row[["departure", "significance"]].isna().all()
     assert repr(changed).splitlines()[0] == changed.findings().sentences[0]
     assert changed.findings()._repr_html_() in changed._repr_html_()
-    with pytest.raises(EvidenceError):
+    with pytest.raises(RecordError):
         study.compare(study)
 
 

@@ -22,9 +22,9 @@ WORDS = st.sampled_from(
 ANYTHING = st.sampled_from(["fast", "1e999", "nan", "inf", "n/a", "1,000", '"1,000"', '"1,000.5"', '"', "2.5"])
 CONDITIONS = (
     *("cell", "source", "table", "series", "baseline", "runs_of", "estimator", "repetition", "runs", "printed"),
-    *("resolution", "world_size", "nodes", "devices_per_node", "servers", "batch_per_device", "global_batch"),
+    *("resolution", "world_size", "nodes", "devices_per_node", "parameter_servers", "batch_per_device", "global_batch"),
     *("samples_per_task", "model", "image_size", "inferred", "device_name", "precision", "threads_per_device"),
-    *("instance", "low", "high", "flops_per_sample", "device_peak_flops", "identity", "baseline_identity"),
+    *("instance", "low", "high", "flops_per_sample", "device_peak_flops", "configuration_id", "baseline_id"),
     *("throughput_low", "throughput_high"),
 )
 EVERYDAY = (

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from dlperf_study.audit.audit import audit, content, describe, verdict
+from dlperf_study.audit.audit import audit, content, describe, significance
 from dlperf_study.audit.checks import names
 from tests.audit.tables import moved, number, rate, ratio, results
 
@@ -54,7 +54,7 @@ def test_the_heaviest_comes_first_and_then_what_was_examined(snapshot):
 )
 def test_the_last_line_counts_and_names_rows(rows, line):
     # A further check may add a note.
-    assert verdict(audit(results(rows)), "table").startswith(f"table: {line}")
+    assert significance(audit(results(rows)), "table").startswith(f"table: {line}")
 
 
 @pytest.mark.parametrize(("each_number", "count"), [(False, 1), (True, 40)])

@@ -62,14 +62,14 @@ def test_every_completed_run_belongs_to_its_configuration(dataset):
 def test_a_run_in_no_round_makes_no_ratio_wrong(paths):
     """It counts for its rate, and not for the ratio of runs of the same round."""
     example_study(paths, (1, 2))
-    run = write_run(paths, TWO, 4, Recipe(computation_seconds=0.0805))
+    run = write_run(paths, TWO, 4, Recipe(compute_seconds=0.0805))
     change(run, order="by hand", round=None, position=None)
     assert [each for each in diagnostics(collect(paths)) if each.severity is Severity.ERROR] == []
 
 
 def test_a_number_changed_afterwards_is_found(dataset):
     rows = dataset.configurations.copy()
-    rows.loc[rows["identity"] == TWO.identity, "speedup"] *= 1.1
+    rows.loc[rows["configuration_id"] == TWO.configuration_id, "speedup"] *= 1.1
     checks = {diagnostic.check for diagnostic in diagnostics(replace(dataset, configurations=rows))}
     assert checks == {"ratios", "efficiency", "interval"}
 
@@ -77,7 +77,7 @@ def test_a_number_changed_afterwards_is_found(dataset):
 def test_a_ratio_is_the_quotient_of_its_rates_also_where_rounds_are_missing(paths):
     write_study(paths, [Planned(ONE, runs=3), Planned(TWO, runs=5)])
     dataset = collect(paths)
-    row = dataset.configurations.set_index("identity").loc[TWO.identity]
+    row = dataset.configurations.set_index("configuration_id").loc[TWO.configuration_id]
     assert row.speedup == pytest.approx(row.throughput / row.baseline_throughput, rel=1e-12)
     assert row.speedup_low < row.speedup
     assert "ratios" not in {diagnostic.check for diagnostic in diagnostics(dataset)}
@@ -94,7 +94,7 @@ def test_a_step_of_a_curve_is_judged_within_rounds_as_on_the_page_on_scaling(
     """Between the rounds nothing could be told: the machine slows by half."""
     for repetition, slowness in enumerate((1.0, 1.2, 1.5), 1):
         for configuration_, seconds in ((ONE, 0.1), (TWO, seconds_of_two)):
-            recipe = Recipe(seconds * slowness, exposed_seconds=0.0, noise=noise)
+            recipe = Recipe(seconds * slowness, exposed_communication_seconds=0.0, noise=noise)
             write_run(paths, configuration_, repetition, recipe)
     write_plan(paths, [Planned(ONE), Planned(TWO)])
     dataset = collect(paths)
@@ -104,10 +104,10 @@ def test_a_step_of_a_curve_is_judged_within_rounds_as_on_the_page_on_scaling(
     assert diagnostic.computation == snapshot
 
 
-@pytest.mark.parametrize(("order", "severity"), [("rounds", Severity.WARNING), ("blocks", Severity.NOTE)])
+@pytest.mark.parametrize(("order", "severity"), [("interleaved", Severity.WARNING), ("sequential", Severity.NOTE)])
 def test_a_falling_curve_of_runs_in_blocks_is_a_note(paths, order, severity):
     recipe = Recipe(order=order)
-    write_study(paths, [Planned(ONE, recipe), Planned(TWO, replace(recipe, computation_seconds=0.2))])
+    write_study(paths, [Planned(ONE, recipe), Planned(TWO, replace(recipe, compute_seconds=0.2))])
     [diagnostic] = [diagnostic for diagnostic in diagnostics(collect(paths)) if diagnostic.check == "falling"]
     assert diagnostic.severity is severity
 
@@ -120,12 +120,12 @@ def test_an_impossible_rate_is_found(paths):
 
 def test_two_runs_that_differ_have_no_reciprocal_medians(paths):
     write_study(paths, [Planned(ONE, runs=1)])
-    write_run(paths, ONE, 2, Recipe(computation_seconds=0.088))
+    write_run(paths, ONE, 2, Recipe(compute_seconds=0.088))
     assert diagnostics(collect(paths)) == []
 
 
 def test_nothing_measured_is_nothing_examined(paths):
-    write_study(paths, [Planned(ONE, Recipe(outcome="failed", reason="broken"))])
+    write_study(paths, [Planned(ONE, Recipe(status="failed", reason="broken"))])
     assert {one.examined for one in audit(read_dataset_results(collect(paths)))} == {0}
 
 

@@ -45,8 +45,8 @@ def test_runs_are_no_summaries():
 
 WIDE = pd.DataFrame(
     [
-        {"identity": "one", "world_size": 1, "throughput": 10.0, "speedup": 1.0, "baseline_identity": "one"},
-        {"identity": "two", "world_size": 2, "throughput": 19.0, "speedup": 1.9, "baseline_identity": "one"},
+        {"configuration_id": "one", "world_size": 1, "throughput": 10.0, "speedup": 1.0, "baseline_id": "one"},
+        {"configuration_id": "two", "world_size": 2, "throughput": 19.0, "speedup": 1.9, "baseline_id": "one"},
     ]
 ).assign(throughput_low=[9.0, 18.0], throughput_high=[11.0, 20.0], batch_per_device=8)
 

@@ -46,7 +46,7 @@ def one_line(ended: tuple[int, str, str]) -> str:
     [
         ("scaling: weak", "scaling: week"),
         ("devices_per_node: [1, 2]", "devices_per_node: [2]"),
-        ("title: Tiny", "title: Tiny\nquick: {fixed: {model: resnet5}}"),
+        ("title: Tiny", "title: Tiny\nquick: {constants: {model: resnet5}}"),
         ("title: Tiny", "title: Tiny"),
     ],
     ids=["a choice", "a baseline", "a quick study", "no other error"],

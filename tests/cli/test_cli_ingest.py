@@ -31,7 +31,7 @@ def stable(output: str) -> str:
 def test_nothing_is_ingested_before_a_person_confirms(folder, paths, capsys, snapshot):
     assert main(["ingest", str(folder), "--no-report"]) == 1
     assert stable(capsys.readouterr().out) == snapshot(name="proposal")
-    assert (folder / "identity.yaml").exists()
+    assert (folder / "metadata.yaml").exists()
     assert not paths.folder.exists()
     assert main(["ingest", str(folder), "--no-report", "--accept", "--like-dlperf"]) == 0
     assert capsys.readouterr().out == snapshot(name="ingested")
@@ -57,7 +57,7 @@ def test_refused_runs_are_printed_with_their_reason_and_none_usable_is_an_error(
 @pytest.mark.usefixtures("small_archive")
 def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder, paths):
     main(["ingest", str(folder), "--no-report"])
-    file = folder / "identity.yaml"
+    file = folder / "metadata.yaml"
     file.write_text(file.read_text().replace("confirmed: false", "confirmed: true"))
     assert main(["ingest", str(folder), "--no-report", "--name", "other"]) == 0
     assert Dataset.load(StudyPaths.of("other")).plan.study == "other"

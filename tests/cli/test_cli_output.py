@@ -61,10 +61,10 @@ def test_a_separator_and_a_decimal_sign_are_declared(tmp_path, capsys):
 def test_the_plan_as_json(place, capsys):
     content = printed_json(capsys, "plan", str(place.study_file), "--cluster", str(place.cluster_file))
     planned = content["configurations"]
-    identities = {configuration["identity"] for configuration in planned}
+    configuration_ids = {configuration["configuration_id"] for configuration in planned}
     assert content["study"] == "tiny"
-    assert {configuration["baseline"] for configuration in planned} <= identities
-    assert {(configuration["repeats"], configuration["done"]) for configuration in planned} == {(1, 0)}
+    assert {configuration["baseline"] for configuration in planned} <= configuration_ids
+    assert {(configuration["repetitions"], configuration["done"]) for configuration in planned} == {(1, 0)}
     assert content["not_counted"] == []
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from dlperf_study.core import code_identity
 from dlperf_study.core.code_identity import (
-    DRIVER_CODE_VARIABLE,
+    CONTROLLER_CODE_VARIABLE,
     PACKAGE_FOLDER,
     code_digest,
-    code_of_driver,
-    driver_code_of,
+    code_of_controller,
+    controller_code_of,
     module_digests,
-    require_code_of_driver,
+    require_code_of_controller,
 )
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.part_search import PARTS_VARIABLE
@@ -77,39 +77,39 @@ def test_only_a_change_of_what_is_imported_changes_the_code(file, text, is_same,
 
 
 @pytest.mark.parametrize(
-    ("driver", "reason"),
+    ("controller", "reason"),
     [
         (None, ""),
-        (driver_code_of(ROOT), ""),
+        (controller_code_of(ROOT), ""),
         (f"0ther 0ther {ROOT[0]} {PACKAGE_FOLDER}", "changed since"),
-        (f"0ther 0ther {ROOT[0]} /else where", "the driver runs that in /else where, this process"),
+        (f"0ther 0ther {ROOT[0]} /else where", "the controller runs that in /else where, this process"),
     ],
 )
-def test_a_process_with_other_code_than_its_driver_says_where_both_are(driver, reason):
-    environment = {} if driver is None else {DRIVER_CODE_VARIABLE: driver}
-    assert code_of_driver(environment) == ("" if driver is None else driver.split(" ")[0])
+def test_a_process_with_other_code_than_its_driver_says_where_both_are(controller, reason):
+    environment = {} if controller is None else {CONTROLLER_CODE_VARIABLE: controller}
+    assert code_of_controller(environment) == ("" if controller is None else controller.split(" ")[0])
     if reason:
         with pytest.raises(RunError, match=reason):
-            require_code_of_driver(environment)
+            require_code_of_controller(environment)
     else:
-        require_code_of_driver(environment)
+        require_code_of_controller(environment)
 
 
 def test_parts_of_the_user_are_compared_by_what_they_import(tmp_path, monkeypatch):
-    _, files, roots, folder = driver_code_of(ROOT).split(" ", 3)
-    driver = {DRIVER_CODE_VARIABLE: f"0ther {files} {roots} {folder}"}
-    require_code_of_driver(driver)
+    _, files, roots, folder = controller_code_of(ROOT).split(" ", 3)
+    controller = {CONTROLLER_CODE_VARIABLE: f"0ther {files} {roots} {folder}"}
+    require_code_of_controller(controller)
     with pytest.raises(RunError, match="changed since"):
-        require_code_of_driver({DRIVER_CODE_VARIABLE: f"0ther {files} {roots},adam_of_somebody {folder}"})
+        require_code_of_controller({CONTROLLER_CODE_VARIABLE: f"0ther {files} {roots},adam_of_somebody {folder}"})
     monkeypatch.setenv(PARTS_VARIABLE, str(tmp_path))
     with pytest.raises(RunError, match="changed since"):
-        require_code_of_driver(driver)
+        require_code_of_controller(controller)
 
 
 def test_a_lock_of_an_editor_beside_the_files_is_none_of_them(tmp_path, monkeypatch):
     folder = package(tmp_path, PACKAGE)
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", folder)
-    driver = {DRIVER_CODE_VARIABLE: driver_code_of(ROOT)}
+    controller = {CONTROLLER_CODE_VARIABLE: controller_code_of(ROOT)}
     (folder / "training" / ".#adam.py").symlink_to("somebody@somewhere.1:2")
-    assert driver == {DRIVER_CODE_VARIABLE: driver_code_of(ROOT)}
-    require_code_of_driver(driver)
+    assert controller == {CONTROLLER_CODE_VARIABLE: controller_code_of(ROOT)}
+    require_code_of_controller(controller)

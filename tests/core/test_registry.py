@@ -10,7 +10,7 @@ from dlperf_study.core.errors import DlperfStudyError, LogError, StudyFileError,
 from dlperf_study.core.registry import Registry
 from dlperf_study.logs import formats
 from dlperf_study.machines import launchers
-from dlperf_study.training import data_sources, frameworks, models
+from dlperf_study.training import data_loaders, frameworks, models
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(packag
         (frameworks, StudyFileError, "framework is '_base'; the frameworks are horovod_tensorflow, "),
         (launchers, StudyFileError, "launcher is '_base'; the launchers are kubernetes, "),
         (models, StudyFileError, "model is '_base'; did you mean bert_base? the models are arcface_resnet50, "),
-        (data_sources, StudyFileError, "data source is '_base'; the data sources are "),
+        (data_loaders, StudyFileError, "data loader is '_base'; the data loaders are "),
         (formats, LogError, "format is '_base'; the formats are composer, "),
         (checks, TableError, "check is '_base'; the checks are above_linear, "),
     ],
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_answered_with_the_choices(registry, error, said):
 
 
 @pytest.mark.parametrize(
-    "registry", [frameworks, launchers, models, data_sources, formats, checks], ids=lambda one: one.__name__
+    "registry", [frameworks, launchers, models, data_loaders, formats, checks], ids=lambda one: one.__name__
 )
 def test_every_part_of_every_registry_can_be_loaded(registry):
     assert registry.names()

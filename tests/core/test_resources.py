@@ -6,7 +6,7 @@ import pytest
 
 from dlperf_study.core import resources, user_commands
 from dlperf_study.core.errors import MissingPackageError
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, image_sets_folder, outputs_folder
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, image_datasets_folder, outputs_folder
 from dlperf_study.core.resources import NOTEBOOKS, PARAMS, workspace
 from dlperf_study.core.user_commands import command_line, install_command, require_module
 from dlperf_study.study.strict_yaml import find_file
@@ -36,7 +36,7 @@ def below(tmp_path, monkeypatch):
 def test_a_checkout_is_its_own_workspace(folder, monkeypatch):
     monkeypatch.delenv(OUTPUTS_VARIABLE, raising=False)
     monkeypatch.chdir(folder)
-    assert (workspace(), outputs_folder(), image_sets_folder()) == (PROJECT, PROJECT / "outputs", PROJECT / "data")
+    assert (workspace(), outputs_folder(), image_datasets_folder()) == (PROJECT, PROJECT / "outputs", PROJECT / "data")
 
 
 @pytest.mark.usefixtures("below")

@@ -54,13 +54,13 @@ while recorder.step():
 STUDY = """
 title: A program
 about: A program of a user.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
 program: {name: toy, folder: ., command: "{python} train.py {width}", start: each_rank}
-fixed: {batch_per_device: 4, devices_per_node: 1}
+constants: {batch_per_device: 4, devices_per_node: 1}
 factors: {width: [1]}
 baseline: {}
-measurement: {warmup_steps: 2, measured_steps: 10, repeats: 1}
+measurement: {warmup_steps: 2, measured_steps: 10, repetitions: 1}
 """
 
 
@@ -72,8 +72,8 @@ def test_a_study_goes_on_where_nothing_can_be_printed(tmp_path, redirected):
     files = [str(place.study_file), "--cluster", str(place.cluster_file)]
     outputs = {OUTPUTS_VARIABLE: str(place.outputs), **shared_machine()}
     done = do(f"run {shlex.join(files)} {redirected}", PYTHONIOENCODING="ascii", **outputs)
-    wait_for(lambda: not left_over(), "the server of notebooks to end after its driver")
+    wait_for(lambda: not left_over(), "the server of notebooks to end after its controller")
     assert done.returncode == 0
     assert done.stderr.count("No space left on device") == (1 if redirected == ">/dev/full" else 0)
     assert done.stderr.count("Broken pipe") == (1 if redirected == "| true" else 0)
-    assert place.run_facts("1n1d-b4")["outcome"] == "completed"
+    assert place.run_facts("1n1d-b4")["status"] == "completed"

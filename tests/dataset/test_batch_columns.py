@@ -10,7 +10,7 @@ from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
 ASKED = configuration(batch_per_device=2)
-TOO_LARGE = Recipe(outcome="out_of_memory", reason="MemoryError")
+TOO_LARGE = Recipe(status="out_of_memory", reason="MemoryError")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def write_searched(plan, paths):
 
 def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, search):
     dataset = collect(paths)
-    largest_batches = dataset.configurations[["largest_batch", "too_large_batch", "batch_trials"]]
+    largest_batches = dataset.configurations[["largest_batch", "too_large_batch", "batch_probes"]]
     assert largest_batches.to_numpy().tolist() == [[2, 3, 3]] * 2
     assert not dataset.diagnostics["subject"].isin(["plan", "largest_batch"]).any()
     assert len(dataset.runs) == 6
@@ -40,7 +40,7 @@ def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"outcome": "failed", "reason": "ValueError: no"}, "the trial of 3: failed: ValueError: no"),
+        ({"status": "failed", "reason": "ValueError: no"}, "the trial of 3: failed: ValueError: no"),
         ({"code": "other"}, "at least 2, below 4, at most 1 short run left"),
         ({"seconds": "long"}, "seconds is 'long', which is not a number"),
     ],
@@ -59,6 +59,6 @@ def test_a_batch_that_fits_as_large_as_was_asked_has_none_that_does_not(paths):
     write_searched(plan, paths)
     write_run(paths, trial(ASKED, 4), 1, Recipe())
     dataset = collect(paths)
-    assert dataset.configurations[["largest_batch", "batch_trials"]].to_numpy().tolist() == [[4, 1]]
+    assert dataset.configurations[["largest_batch", "batch_probes"]].to_numpy().tolist() == [[4, 1]]
     assert dataset.configurations["too_large_batch"].isna().all()
     assert tables.memory(dataset).column("Largest batch") == ["≥ 4"]

@@ -12,7 +12,7 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.tables.missing import explain_missing
-from dlperf_study.study.exchange import COLLECTIVE_KINDS
+from dlperf_study.study.communication import COLLECTIVE_KINDS
 from tests.evidence_factory import Planned, Recipe, configuration, edit_log, example_study, write_study
 
 RATES, SIGNED, POSITIVE, FACTS = map(summarised, (Summary.GEOMETRIC, Summary.MEAN, Summary.POSITIVE_MEAN, Summary.FACT))
@@ -30,11 +30,11 @@ def dataset(tmp_path_factory):
 
 
 def row(dataset, asked):
-    return dataset.configurations.set_index("identity").loc[asked.identity]
+    return dataset.configurations.set_index("configuration_id").loc[asked.configuration_id]
 
 
 def values(dataset, asked, column):
-    return dataset.runs.loc[dataset.runs["identity"] == asked.identity, column].tolist()
+    return dataset.runs.loc[dataset.runs["configuration_id"] == asked.configuration_id, column].tolist()
 
 
 def t_interval(numbers):
@@ -43,7 +43,7 @@ def t_interval(numbers):
 
 #: Of ingested logs, sequences, recomputation, asynchronous trainers, or a strategy with several kinds of collectives.
 ELSEWHERE = (
-    *("fixed_window", "token_throughput", "device_token_throughput", "hfu", "sum_of_rank_rates"),
+    *("fixed_window", "token_throughput", "device_token_throughput", "hfu", "sum_of_rank_throughputs"),
     *(f"{kind}_bandwidth" for kind in COLLECTIVE_KINDS),
 )
 
@@ -60,12 +60,17 @@ def test_a_rate_is_the_geometric_mean_over_the_runs_with_its_interval(dataset, c
 NOT_OF_ALL = (
     *("step_p95_seconds", "step_p99_seconds", "compile_seconds", "energy_per_sample", "mean_power"),
     *("gpu_utilisation", "sm_clock", "memory_clock", "clock_limited_share"),
-    *("network_rate", "network_rate_before"),
+    *("network_throughput", "network_throughput_before"),
     # Of a configuration below 2 ms there is none.
     "jitter_seconds",
     # Of strategies whose collectives have several groups.
     *(f"{kind}_alone_seconds" for kind in COLLECTIVE_KINDS),
-    *("data_exchange_seconds", "shard_exchange_seconds", "tensor_exchange_seconds", "pipeline_exchange_seconds"),
+    *(
+        "data_communication_seconds",
+        "shard_communication_seconds",
+        "tensor_communication_seconds",
+        "pipeline_communication_seconds",
+    ),
 )
 
 
@@ -101,7 +106,7 @@ def test_every_measured_column_has_columns_for_its_interval():
 
 def test_the_parts_of_a_step_add_up(dataset):
     summary = row(dataset, FOUR)
-    parts = summary.computation_seconds + summary.input_seconds + summary.exposed_seconds
+    parts = summary.compute_seconds + summary.input_seconds + summary.exposed_communication_seconds
     assert summary.step_seconds == pytest.approx(parts)
     assert summary.input_seconds == pytest.approx(RECIPE.input_seconds, rel=0.05)
 
@@ -121,11 +126,11 @@ def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset, snapsh
     summary = row(dataset, configuration(precision="fp16"))
     assert summary.unsupported_reason == snapshot
     assert (summary.runs_planned, summary.runs_completed) == (0, 0)
-    assert summary[["throughput", "speedup", "baseline_verdict", *RATES, *SIGNED, *POSITIVE, *FACTS]].isna().all()
+    assert summary[["throughput", "speedup", "baseline_significance", *RATES, *SIGNED, *POSITIVE, *FACTS]].isna().all()
 
 
 def test_failed_runs_are_not_summarised(paths):
-    write_study(paths, [Planned(ONE, Recipe(outcome="killed"))])
+    write_study(paths, [Planned(ONE, Recipe(status="killed"))])
     summary = row(collect(paths), ONE)
     assert (summary.runs_planned, summary.runs_completed) == (3, 0)
     assert summary[["throughput", "speedup"]].isna().all()
@@ -142,7 +147,7 @@ def test_the_peak_of_memory_is_that_of_the_rank_and_the_run_with_most(paths):
     """A rank that did not record a kind may have had most of it, so that kind has no peak."""
     kinds = {"process_bytes": 10**9, "allocated_bytes": 10**8}
     write_study(paths, [Planned(FOUR, Recipe(peak_memory=kinds), runs=2)])
-    first, second = (paths.configuration(FOUR.identity).run(repetition) for repetition in (1, 2))
+    first, second = (paths.configuration(FOUR.configuration_id).run(repetition) for repetition in (1, 2))
     most = {"process_bytes": 3 * 10**9, "allocated_bytes": 3 * 10**8}
     edit_log(first.rank_log(0), lambda lines: lines[-1].update(peak_memory=most))
     edit_log(second.rank_log(2), lambda lines: lines[-1].update(peak_memory={"process_bytes": 2 * 10**9}))
@@ -182,9 +187,9 @@ def test_no_share_and_no_end_of_its_interval_is_above_one(column):
 
 def test_no_mean_and_no_bound_is_beyond_what_the_value_can_be():
     """A latency of three runs that noise puts on both sides of 0 is not negative, nor is the end of its interval."""
-    latency = summary_of("exchange_latency_seconds", [-0.003, 0.001, -0.004])
-    assert latency["exchange_latency_seconds"] == latency["exchange_latency_seconds_low"] == 0.0
-    assert latency["exchange_latency_seconds_high"] > 0
+    latency = summary_of("communication_latency_seconds", [-0.003, 0.001, -0.004])
+    assert latency["communication_latency_seconds"] == latency["communication_latency_seconds_low"] == 0.0
+    assert latency["communication_latency_seconds_high"] > 0
     wait = summary_of("input_seconds", [-0.002, 0.004, 0.001])
     assert (wait["input_seconds"], wait["input_seconds_low"]) == (pytest.approx(0.001), 0.0)
     assert wait["input_seconds_high"] > 0.004
@@ -197,7 +202,9 @@ def test_a_percentile_of_some_runs_only_is_none_of_the_configuration(paths):
     """A run of 80 steps has no 99th percentile: that of the others, which are faster, is not that of all."""
     of_80_steps = configuration(measured_steps=80, measured_seconds=1.0)
     write_study(paths, [Planned(of_80_steps)])
-    first, second, third = (paths.configuration(of_80_steps.identity).run(repetition) for repetition in (1, 2, 3))
+    first, second, third = (
+        paths.configuration(of_80_steps.configuration_id).run(repetition) for repetition in (1, 2, 3)
+    )
     lengthen(first, 120)
     lengthen(third, 120)
     dataset = collect(paths)

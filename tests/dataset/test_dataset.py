@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.dataset import run_table, tables
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, list_columns, summarised
@@ -56,7 +56,7 @@ def test_many_processes_read_what_one_reads(paths, monkeypatch):
     paths.configuration(two.name).run(3).run_file.write_text("{")
     alone = collect(paths)
     assert len(alone.runs) == 8
-    assert set(alone.runs["outcome"]) == {"completed", "failed"}
+    assert set(alone.runs["status"]) == {"completed", "failed"}
     alone_steps = alone.steps
     monkeypatch.setattr(run_table, "WORTH_A_POOL_RUNS", 1)
     monkeypatch.setattr(tables, "ROWS_THAT_WAIT", 3)
@@ -72,7 +72,7 @@ def test_a_dataset_of_an_earlier_or_a_later_version_is_read(paths, is_ingested):
     collected = collect(paths)
     if is_ingested:
         plan.changed(ingested_from="logs").write(paths.plan_file)
-    added = {"compiler", "repeats", "wait_p99_seconds", "input_steps", "measuring_code"}
+    added = {"compiler", "repetitions", "wait_p99_seconds", "input_only_steps", "measuring_code"}
     for table in (TableName.RUNS, TableName.CONFIGURATIONS):
         frame = getattr(collected, table)
         frame = frame.drop(columns=added & {*frame}).assign(of_a_later_version=2)
@@ -121,7 +121,7 @@ def test_steps_of_every_window_and_rank_are_kept_in_order_and_sum_up_to_the_wind
     steps = dataset.steps
     of_rank = steps.query("repetition == 2 and rank == 1 and window == 'training'")
     assert of_rank["step"].tolist() == list(range(ASKED.measured_steps))
-    assert steps[steps["window"] == "exchange"]["loss"].isna().all()
+    assert steps[steps["window"] == "communication"]["loss"].isna().all()
     runs = dataset.runs.set_index("repetition")
     assert of_rank["seconds"].sum() <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
     counted = runs.loc[1, ["steps_warmed_up", "warmup_end", "steps_measured"]].tolist()
@@ -135,11 +135,13 @@ def test_steps_of_every_window_and_rank_are_kept_in_order_and_sum_up_to_the_wind
 def test_the_steps_of_some_configurations_are_those_of_the_whole_table(paths):
     example_study(paths)
     dataset = collect(paths)
-    chosen = list(dataset.configurations["identity"].iloc[1:3])
-    columns = ["identity", "seconds"]
-    expected = dataset.steps.loc[dataset.steps["identity"].isin(chosen), columns].astype({"identity": str})
+    chosen = list(dataset.configurations["configuration_id"].iloc[1:3])
+    columns = ["configuration_id", "seconds"]
+    expected = dataset.steps.loc[dataset.steps["configuration_id"].isin(chosen), columns].astype(
+        {"configuration_id": str}
+    )
     assert 0 < len(expected) < len(dataset.steps)
-    some = dataset.select_steps(chosen)[columns].astype({"identity": str})
+    some = dataset.select_steps(chosen)[columns].astype({"configuration_id": str})
     assert some.to_numpy().tolist() == expected.to_numpy().tolist()
     assert len(dataset.select_steps([])) == len(dataset.select_steps(["of-no-study"])) == 0
 
@@ -148,7 +150,7 @@ def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, meas
     log = measured[1].rank_log(1)
     log.write_text("\n".join(log.read_text().splitlines()[:-1]))
     dataset = collect(paths)
-    assert dataset.runs["outcome"].tolist() == ["completed", "failed", "completed"]
+    assert dataset.runs["status"].tolist() == ["completed", "failed", "completed"]
     assert dataset.configurations["runs_completed"].tolist() == [2]
     repetition, message = only_error(dataset)
     assert repetition == 2
@@ -167,7 +169,9 @@ def test_an_unreadable_run_file_is_an_error_and_no_row(paths, measured):
 
 def test_a_copied_repetition_is_not_counted(paths, measured, snapshot):
     for rank in range(ASKED.world_size):
-        copied = measured[0].rank_log(rank).read_text().replace(f"{ASKED.identity}/1", f"{ASKED.identity}/3")
+        copied = (
+            measured[0].rank_log(rank).read_text().replace(f"{ASKED.configuration_id}/1", f"{ASKED.configuration_id}/3")
+        )
         measured[2].rank_log(rank).write_text(copied)
     dataset = collect(paths)
     assert dataset.configurations["runs_completed"].tolist() == [2]
@@ -183,15 +187,15 @@ def test_a_configuration_outside_the_plan_is_reported_and_not_counted(paths, mea
     other = configuration(seed=5)
     write_run(paths, other, 1)
     dataset = collect(paths)
-    assert set(dataset.runs["identity"]) == {ASKED.identity}
-    assert dataset.diagnostics["identity"].tolist() == [other.identity]
+    assert set(dataset.runs["configuration_id"]) == {ASKED.configuration_id}
+    assert dataset.diagnostics["configuration_id"].tolist() == [other.configuration_id]
 
 
 def test_without_plan_or_dataset_the_message_says_what_to_do(paths):
-    with pytest.raises(EvidenceError, match="plan"):
+    with pytest.raises(RecordError, match="plan"):
         collect(paths)
     write_plan(paths, [Planned(ASKED)])
-    with pytest.raises(EvidenceError, match="collect"):
+    with pytest.raises(RecordError, match="collect"):
         Dataset.load(paths)
 
 
@@ -200,7 +204,7 @@ def test_a_dataset_of_an_older_version_is_not_read_but_written_again(paths, refu
     collect(paths)
     for suffix in ("parquet", "csv"):
         (paths.dataset / f"diagnostics.{suffix}").rename(paths.dataset / f"complaints.{suffix}")
-    with refused(EvidenceError):
+    with refused(RecordError):
         Dataset.load(paths)
     collect(paths)
     names = {file.stem for file in paths.dataset.iterdir()}

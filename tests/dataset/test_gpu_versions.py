@@ -13,12 +13,12 @@ from tests.report.conftest import write_titled
 
 BUILD = {"cuda": "12.8", "cudnn": "9.10.2", "nccl": "2.27.5", "gpus": ["NVIDIA H100 80GB HBM3"]}
 NODE = {"name": "h1", "hardware": {"gpu_driver": "570.86.15"}, "gpu_support": BUILD}
-ON_GPUS = Recipe(device="gpu", exchange_library="NCCL 2.27.5", nodes=(NODE,))
+ON_GPUS = Recipe(device="gpu", communication_library="NCCL 2.27.5", nodes=(NODE,))
 VERSIONS = {
     "gpu_driver": "570.86.15",
     "cuda_version": "12.8",
     "cudnn_version": "9.10.2",
-    "exchange_library": "NCCL 2.27.5",
+    "communication_library": "NCCL 2.27.5",
 }
 
 
@@ -47,16 +47,16 @@ def test_captions_and_the_table_of_the_environment_show_them(paths):
 
 
 def test_runs_of_one_machine_are_in_one_column_whatever_their_devices_and_precisions(paths):
-    alone = replace(ON_GPUS, exchange_library="", peak_flops=None, device_name="NVIDIA H100 80GB HBM3")
-    together = replace(alone, exchange_library="NCCL 2.27.5")
+    alone = replace(ON_GPUS, communication_library="", peak_flops=None, device_name="NVIDIA H100 80GB HBM3")
+    together = replace(alone, communication_library="NCCL 2.27.5")
     half = configuration(precision="amp_bf16", devices_per_node=2)
     dataset = write_titled(paths, [Planned(configuration(), alone), Planned(half, together)])
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in about_tables.environments(dataset).rows}
-    assert rows["Exchange library"] == ["NCCL 2.27.5"]
+    assert rows["Communication library"] == ["NCCL 2.27.5"]
     assert rows["Device peak"] == ["67.0 TFLOP/s, 989 TFLOP/s"]
 
 
-@pytest.mark.parametrize("name", ["gpu_driver", "exchange_library"])
+@pytest.mark.parametrize("name", ["gpu_driver", "communication_library"])
 def test_runs_with_different_versions_are_diagnosed(paths, name):
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), ON_GPUS)])
     runs = dataset.runs.copy()

@@ -43,8 +43,8 @@ def other_digit(log: Path) -> None:
 
 CHANGES: dict[str, Callable[[StudyPaths], object]] = {
     "a run more": lambda paths: write_run(paths, ASKED, 3),
-    "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
-    "another digit": lambda paths: other_digit(paths.configuration(ASKED.identity).run(1).rank_log(1)),
+    "another outcome": lambda paths: change(paths.configuration(ASKED.configuration_id).run(1), reason="x"),
+    "another digit": lambda paths: other_digit(paths.configuration(ASKED.configuration_id).run(1).rank_log(1)),
     "a table less": lambda paths: (paths.dataset / "runs.parquet").unlink(),
     "a record of inputs that is no text": lambda paths: paths.dataset_inputs.write_bytes(b"\xff\xfe"),
     "no record of inputs": lambda paths: paths.dataset_inputs.unlink(),

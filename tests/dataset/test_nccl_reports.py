@@ -19,9 +19,9 @@ GPUS = Recipe(device="gpu", link="NVLink")
 def write_report(paths: StudyPaths, sample: str) -> None:
     """Write the unmeasured run of ``TWO``, with what NCCL printed elsewhere."""
     reported = TWO.reported
-    home = paths.configuration(TWO.identity)
+    home = paths.configuration(TWO.configuration_id)
     written = write_run(paths, reported, 1, GPUS)
-    target = home.nccl_report(reported.identity).folder
+    target = home.nccl_report(reported.configuration_id).folder
     target.parent.mkdir(parents=True)
     shutil.move(written.folder, target)
     if sample:
@@ -49,7 +49,7 @@ def test_what_nccl_chose_is_in_the_configurations_and_on_the_page(paths, snapsho
 
 def test_nvlink_in_the_cluster_file_and_shared_memory_in_fact_is_a_warning(paths, snapshot):
     _, columns, messages = reports_of(paths, "shared_memory")
-    assert columns[TWO.identity]["nccl_transports"] == "SHM (4)"
+    assert columns[TWO.configuration_id]["nccl_transports"] == "SHM (4)"
     assert messages == snapshot
 
 

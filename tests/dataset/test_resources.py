@@ -9,7 +9,7 @@ ASKED = configuration(measured_steps=40)
 
 def test_repetitions_have_an_interval_and_clocks_that_vary_are_diagnosed(paths, snapshot):
     for repetition, (watts, clock) in enumerate(((300, 1400), (306, 1401), (312, 1330)), 1):
-        run = write_run(paths, ASKED, repetition, Recipe(computation_seconds=0.25, device="gpu"))
+        run = write_run(paths, ASKED, repetition, Recipe(compute_seconds=0.25, device="gpu"))
         samples = [sample(seconds, [gpu(watts, seconds, sm_clock_mhz=clock)]) for seconds in range(9)]
         with_telemetry(run, sample(-9, [gpu(utilisation=0.0)]), samples)
     write_plan(paths, [Planned(ASKED)])

@@ -27,9 +27,9 @@ class Case:
 
 
 def waiting(advantage: float, **parameters: Any) -> Case:
-    """The step waits 30 ms longer than the exchange takes; the fastest rank is faster by this share of 80 ms."""
-    kind = "push_pull" if "servers" in parameters else "all_reduce"
-    recipe = Recipe(exposed_seconds=0.05, exchange=kind, rank_advantage=advantage)
+    """The step waits 30 ms longer than the communication takes; the fastest rank is faster by this share of 80 ms."""
+    kind = "push_pull" if "parameter_servers" in parameters else "all_reduce"
+    recipe = Recipe(exposed_communication_seconds=0.05, communication=kind, rank_advantage=advantage)
     slower = {"load_balance": "warning"} if advantage > 0.1 else {}
     return Case({"overlap": "warning", **slower}, recipe, parameters)
 
@@ -40,17 +40,17 @@ def on_cores(cores: int, expected: dict[str, str], **parameters: int) -> Case:
 
 TOO_FEW, SHARED = {"cores": "warning"}, {"overlap": "note"}
 UNEVEN = computation([0.16] * 5, [0.16] * 5)
-PENDING = Recipe(exchange="push_pull", drain_resolution_seconds=0.1)
+PENDING = Recipe(communication="push_pull", drain_resolution_seconds=0.1)
 CASES = {
     "good": Case(NO_WARNING),
     "good on two": Case(NO_WARNING, parameters=TWO),
     "good on four": Case(NO_WARNING, parameters={"devices_per_node": 4}),
     "its own": Case({"clock": "warning"}, Recipe(diagnostics=({"subject": "clock", "message": "it jumped"},))),
-    "failed": Case({"outcome": "error"}, Recipe(outcome="timeout", reason="longer than 600 s")),
+    "failed": Case({"status": "error"}, Recipe(status="timeout", reason="longer than 600 s")),
     "busy": Case({"background_cores": "warning"}, Recipe(busy_cores=1.5)),
     "2 on 2 cores": on_cores(2, SHARED, devices_per_node=2),
     "4 on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=4),
-    "2 and a server on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=2, servers=1),
+    "2 and a server on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=2, parameter_servers=1),
     "2 of 2 threads on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=2, threads_per_device=2),
     "2 of 2 threads on 4 cores": on_cores(4, SHARED, devices_per_node=2, threads_per_device=2),
     "settles late": Case({"steadiness": "warning"}, times={0: {"training": [0.2] * 8 + [0.1] * 12}}),
@@ -59,24 +59,26 @@ CASES = {
     "too noisy to tell": Case(NO_WARNING, Recipe(noise=0.1)),
     "straggler": Case(
         # Of its training steps it was not slower: the computation takes longer than the step.
-        {"load_balance": "warning", "exposed_seconds": "warning"},
+        {"load_balance": "warning", "exposed_communication_seconds": "warning"},
         parameters={"devices_per_node": 4},
         times={2: UNEVEN},
     ),
-    "faster than its computation": Case({"exposed_seconds": "warning"}, Recipe(exposed_seconds=-0.01), TWO),
-    "faster by noise": Case(NO_WARNING, Recipe(exposed_seconds=-0.0001), {"seed": 1, **TWO}),
-    "first half missing": Case({"computation_seconds": "error"}, Recipe(), TWO, without="computation_before"),
-    "second half missing": Case({"computation_seconds": "error"}, Recipe(), TWO, without="computation_after"),
-    "exchange missing": Case({"exchange_seconds": "error"}, Recipe(), TWO, without="exchange"),
+    "faster than its computation": Case(
+        {"exposed_communication_seconds": "warning"}, Recipe(exposed_communication_seconds=-0.01), TWO
+    ),
+    "faster by noise": Case(NO_WARNING, Recipe(exposed_communication_seconds=-0.0001), {"seed": 1, **TWO}),
+    "first half missing": Case({"compute_seconds": "error"}, Recipe(), TWO, without="computation_before"),
+    "second half missing": Case({"compute_seconds": "error"}, Recipe(), TWO, without="computation_after"),
+    "communication missing": Case({"communication_seconds": "error"}, Recipe(), TWO, without="communication"),
     "waits for slower ranks": waiting(0.5, **TWO),
     "waits longer than slower ranks explain": waiting(0.05, **TWO),
-    "waits for a server": waiting(0.0, servers=1),
-    "slower ranks at a server": waiting(0.5, servers=1, **TWO),
+    "waits for a server": waiting(0.0, parameter_servers=1),
+    "slower ranks at a server": waiting(0.5, parameter_servers=1, **TWO),
     "jitter not known": Case({"overlap": "note"}, parameters={"classifier": "sharded", **TWO}),
     "impossible utilisation": Case({"mfu": "error"}, Recipe(peak_flops=1e11)),
     "utilisation with Winograd": Case({"mfu": "warning"}, Recipe(peak_flops=3e11), TWO),
     "late updates": Case(
-        {"drain_seconds": "warning", "overlap": "warning"}, Recipe(exchange="push_pull", drain_seconds=0.5), TWO
+        {"drain_seconds": "warning", "overlap": "warning"}, Recipe(communication="push_pull", drain_seconds=0.5), TWO
     ),
     "drain not seen": Case({"drain_seconds": "warning"}, PENDING, {"measured_steps": 10, **TWO}),
     "drain not seen in a long window": Case(NO_WARNING, PENDING, {"measured_steps": 100, **TWO}),
@@ -91,7 +93,7 @@ def test_the_diagnostics_of_a_run(make_run, name, snapshot):
         del log.windows[case.without]
     diagnostics = run_diagnostics(run)
     assert {diagnostic.subject: diagnostic.severity for diagnostic in diagnostics} == case.expected
-    assert all((each.identity, each.repetition) == (run.identity, 1) for each in diagnostics)
+    assert all((each.configuration_id, each.repetition) == (run.configuration_id, 1) for each in diagnostics)
     if diagnostics:
         assert [diagnostic.message for diagnostic in diagnostics] == snapshot
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.dataset import tables
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -18,9 +18,9 @@ from dlperf_study.report.tables.table import Cell, Heading, Table
 PIECE = 4
 
 
-def piece(identity: str, windows: tuple[str, ...]) -> pa.Table:
+def piece(configuration_id: str, windows: tuple[str, ...]) -> pa.Table:
     return tables.step_rows(
-        identity,
+        configuration_id,
         1,
         rank=np.full(PIECE, -1),
         window=(np.arange(PIECE) % len(windows), windows),
@@ -47,7 +47,7 @@ def test_a_table_written_in_pieces_is_read_as_one(tmp_path, monkeypatch, rows_at
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
     write(tmp_path)
     read = tables.read(TableName.STEPS, tmp_path)
-    assert read["identity"].tolist() == ["one"] * PIECE + ["two"] * PIECE + ["three"] * PIECE
+    assert read["configuration_id"].tolist() == ["one"] * PIECE + ["two"] * PIECE + ["three"] * PIECE
     assert read["window"].tolist()[-PIECE:] == ["left_out", "training", "warmup", "left_out"]
     assert dict(read.dtypes.astype(str)) == dict(tables.frame_of_rows(TableName.STEPS, []).dtypes.astype(str))
     assert read["loss"].isna().sum() == 2 * 3
@@ -56,7 +56,7 @@ def test_a_table_written_in_pieces_is_read_as_one(tmp_path, monkeypatch, rows_at
 def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_path):
     write(tmp_path)
     lines = (tmp_path / "steps.csv").read_text().splitlines()
-    assert lines[0] == '"identity","repetition","rank","window","step","seconds","loss"'
+    assert lines[0] == '"configuration_id","repetition","rank","window","step","seconds","loss"'
     assert lines[1:3] == ['"one",1,-1,"warmup",0,1,0.5', '"one",1,-1,"training",1,2,']
     assert len(lines) == 1 + 3 * PIECE
 
@@ -68,10 +68,10 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     columns = {"subject": ["@SUM(A1)", "-1+cmd"], "message": ["=1+1", "a = b"]}
     diagnostics = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     tables.write(TableName.DIAGNOSTICS, tables.frame_of_rows(TableName.DIAGNOSTICS, diagnostics), tmp_path)
-    assert pd.read_csv(tmp_path / "steps.csv")["identity"].tolist() == ['\'=HYPERLINK("http://x")'] * PIECE
+    assert pd.read_csv(tmp_path / "steps.csv")["configuration_id"].tolist() == ['\'=HYPERLINK("http://x")'] * PIECE
     read = pd.read_csv(tmp_path / "diagnostics.csv")
     assert (read["subject"].tolist(), read["message"].tolist()) == (["'@SUM(A1)", "'-1+cmd"], ["'=1+1", "a = b"])
-    assert tables.read(TableName.STEPS, tmp_path)["identity"][0] == '=HYPERLINK("http://x")'
+    assert tables.read(TableName.STEPS, tmp_path)["configuration_id"][0] == '=HYPERLINK("http://x")'
 
 
 #: Texts, and whether a spreadsheet would run them.
@@ -95,7 +95,7 @@ def test_every_table_has_one_rule_of_what_a_spreadsheet_runs(tmp_path, text, is_
     else:
         with tables.growing_table(TableName.STEPS, tmp_path) as growing:
             growing.add(piece(text, ("training",)))
-        content = (tmp_path / "steps.csv").read_bytes().decode().replace("identity", "subject")
+        content = (tmp_path / "steps.csv").read_bytes().decode().replace("configuration_id", "subject")
     [written, *_] = csv.DictReader(io.StringIO(content, newline=""))
     expected = "'" + text if is_formula else text
     assert written["subject"] == (expected.replace("\r", "\n") if kind == "page" else expected)
@@ -135,7 +135,7 @@ def test_a_damaged_table_is_refused(tmp_path, refused):
     write(tmp_path)
     file = tmp_path / "steps.parquet"
     file.write_bytes(file.read_bytes()[:1000])
-    with refused(EvidenceError):
+    with refused(RecordError):
         tables.read(TableName.STEPS, tmp_path)
 
 
@@ -147,5 +147,5 @@ def test_a_table_of_other_columns_is_refused(tmp_path, dtype, message):
     content = tables.read(TableName.STEPS, tmp_path)
     content = content.astype({"seconds": dtype}) if dtype else content.drop(columns="seconds")
     content.to_parquet(tmp_path / "steps.parquet")
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         tables.read(TableName.STEPS, tmp_path)

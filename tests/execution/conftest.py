@@ -9,11 +9,11 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.machines import launchers
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import local
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.machines.supervision import locks
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.training import models
 from tests.command_line import CLUSTER
@@ -27,7 +27,7 @@ def three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     file = tmp_path / "cluster.yaml"
     file.write_text(CLUSTER)
-    return configuration(cluster=str(file), devices_per_node=2, repeats=3)
+    return configuration(cluster=str(file), devices_per_node=2, repetitions=3)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def constructed_runs(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch)
                 flops = models.load(trained.model).flops(trained)
                 lines = rank_lines(trained, rank, int(paths.folder.name), Recipe(flops_per_sample=flops))
                 write_lines(paths.rank_log(rank), [lines[0] | {"code": submission.code}, *lines[1:]])
-            yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
+            yield JobResult(RunStatus.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
 
     launcher = replace(local.LAUNCHER, execute=execute)
     monkeypatch.setattr(launchers, "load", lambda _: launcher)
@@ -55,7 +55,7 @@ def plan(three_runs: Configuration) -> Plan:
     """Three configurations of three repetitions each."""
     configurations = [replace(three_runs, batch_per_device=batch) for batch in (4, 8, 16)]
     entries = tuple(
-        Entry(configuration=configuration, baseline_identity=configurations[0].identity)
+        Entry(configuration=configuration, baseline_id=configurations[0].configuration_id)
         for configuration in configurations
     )
     return Plan(
@@ -64,10 +64,10 @@ def plan(three_runs: Configuration) -> Plan:
         title="An example",
         about="Made for a test.",
         scaling="weak",
-        questions=("scaling",),
+        sections=("scaling",),
         factors=("batch_per_device",),
         published=(),
         quick=False,
         entries=entries,
-        order="rounds",
+        order="interleaved",
     )

@@ -12,14 +12,14 @@ from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
     ConfigurationRuns,
-    driver_request,
+    controller_request,
     missing_repetitions,
     requested_runs,
     require_no_failure,
     run_states,
 )
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.supervision.processes import DRIVER_MARK
+from dlperf_study.machines.supervision.processes import CONTROLLER_MARK
 from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.study.configuration import Configuration
 
@@ -28,7 +28,7 @@ def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPa
     """Perform executions as the notebook does."""
     for execution in executions:
         cluster = load_cluster(execution.configuration.cluster)
-        monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs, cluster))
+        monkeypatch.setenv(REQUEST_VARIABLE, controller_request(execution.runs, cluster))
         require_no_failure(ConfigurationRuns(execution.configuration).perform())
         monkeypatch.delenv(REQUEST_VARIABLE)
 
@@ -44,7 +44,7 @@ def perform_one(
 def measure_here(
     measured: Callable[[Configuration, Sequence[RequestedRun]], MeasurementSummary], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let the driver measure one execution at a time by calling ``measured``, which executes no notebook."""
+    """Let the controller measure one execution at a time by calling ``measured``, which executes no notebook."""
 
     class MeasurementsHere:
         def __init__(self, *_: object) -> None:
@@ -66,8 +66,8 @@ def measure_here(
         def finish_one(self, seconds: float) -> SimpleNamespace:
             return self.running.pop()
 
-    # The driver of a notebook holds the lock for it.
-    monkeypatch.setenv(DRIVER_MARK, "this test")
+    # The controller of a notebook holds the lock for it.
+    monkeypatch.setenv(CONTROLLER_MARK, "this test")
     monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from dlperf_study.execution import progress
-from dlperf_study.execution.driver import run_study
+from dlperf_study.execution.controller import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult
@@ -27,7 +27,7 @@ def measured(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> list[tu
     clock = [0.0]
 
     def perform_in_time(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
-        runs_measured.extend((configuration.identity, run.repetition) for run in runs)
+        runs_measured.extend((configuration.configuration_id, run.repetition) for run in runs)
         clock[0] += RUN_SECONDS
         return perform_one(configuration, runs, monkeypatch)
 
@@ -41,7 +41,7 @@ def run(plan: Plan, reasons: Sequence[str], **limits: object) -> tuple[StudyResu
     """Run a study that has these reasons for a further round in turn; return what it did and what it printed."""
     printed: list[str] = []
     left = list(reasons)
-    wanted = plan.changed(precision=0.02, **{"max_repeats": 12, **limits})  # type: ignore[arg-type]
+    wanted = plan.changed(target_ci=0.02, **{"max_repetitions": 12, **limits})  # type: ignore[arg-type]
 
     def further_round(_: Plan) -> str:
         return left.pop(0) if left else ""
@@ -50,7 +50,7 @@ def run(plan: Plan, reasons: Sequence[str], **limits: object) -> tuple[StudyResu
 
 
 def of_round(plan: Plan, number: int) -> list[tuple[str, int]]:
-    return sorted((entry.configuration.identity, number) for entry in plan.entries)
+    return sorted((entry.configuration.configuration_id, number) for entry in plan.entries)
 
 
 def test_rounds_of_all_configurations_are_added_as_long_as_there_is_a_reason(plan, measured):
@@ -72,7 +72,7 @@ def test_a_study_that_grew_says_what_is_done_and_how_long_the_rest_takes(plan, m
 
 
 def test_no_more_rounds_are_added_than_the_target_and_the_repetition_of_disturbed_ones_allow(plan, measured):
-    _, printed = run(plan, [WANTED] * 20, max_repeats=6)
+    _, printed = run(plan, [WANTED] * 20, max_repetitions=6)
     assert max(number for _, number in measured) == 6 + 3
     assert printed[-1] == f"no further round, though {WANTED}: 9 rounds are the most"
 

@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.core import code_identity
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.execution.fingerprint import EQUIVALENT_CODE, WITHOUT_PARTS, code_name, measuring_code
+from dlperf_study.execution.cache_key import EQUIVALENT_CODE, WITHOUT_PARTS, code_name, measuring_code
 from dlperf_study.execution.pending import find_pending
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
@@ -42,7 +42,7 @@ def checkout(folder: Path, changes: dict[str, str]) -> Path:
     ("changes", "missing"),
     [
         ({"training/models/resnet_of_mine.py": "MODEL = 1\n", "machines/launchers/ssh.py": "CHANGED = 1\n"}, 0),
-        ({"training/data_sources/_samples.py": "CHANGED = 1\n"}, 0),
+        ({"training/data_loaders/_samples.py": "CHANGED = 1\n"}, 0),
         ({"training/worker/windows.py": "# A comment.\n", "machines/check/__init__.py": "CHANGED = 1\n"}, 0),
         ({"training/worker/windows.py": "CHANGED = 1\n"}, 9),
         ({"training/models/mobilenet_v2.py": "CHANGED = 1\n"}, 9),
@@ -69,7 +69,7 @@ def name_of_code(**changes: object) -> str:
 @pytest.mark.parametrize("framework", frameworks.names())
 @pytest.mark.parametrize("model", models.names())
 def test_code_that_measures_as_an_earlier_version_has_its_name(framework, model):
-    """If it does not, and the code that changed measures alike: ``python -m dlperf_study.execution.fingerprint``."""
+    """If it does not, and the code that changed measures alike: ``python -m dlperf_study.execution.cache_key``."""
     has_earlier_name = name_of_code(framework=framework, model=model) == EARLIER
     assert has_earlier_name is (framework == MEASURED_ALIKE["framework"])
 

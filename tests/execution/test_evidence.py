@@ -23,14 +23,14 @@ def test_a_run_leaves_what_the_documentation_says(measured, part):
     names = {file.name for file in folder.iterdir()}
     assert {name for name in names if not name.endswith(".log")} == expected
     assert {f"{task}.log" for task in facts["exit_codes"]} <= names
-    assert (facts["outcome"], facts["reason"]) == ("completed", "")
+    assert (facts["status"], facts["reason"]) == ("completed", "")
     assert facts["ranks_seen"] == list(range(facts["ranks_expected"]))
     assert json.loads((folder / "configuration.json").read_text()) == facts["configuration"]
 
 
 @pytest.mark.parametrize("part", [TWO, SERVED])
 def test_windows_are_within_the_time_that_the_guard_sampled(measured, part):
-    """The clocks of ranks and guard are one clock, so that samples can be cut to a window."""
+    """The clocks of ranks and node agent are one clock, so that samples can be cut to a window."""
     run = read_run(measured.configuration(part).run(1))
     [telemetry] = run.telemetry
     first, last = telemetry.samples[0]["clock_ns"], telemetry.samples[-1]["clock_ns"]
@@ -46,11 +46,11 @@ def test_windows_are_within_the_time_that_the_guard_sampled(measured, part):
 def test_runs_were_measured_in_the_order_of_the_plan(measured):
     plan = Plan.read(measured.study.plan_file)
     records = [measured.run_facts(part) for part in (ONE, TWO, SERVED)]
-    assert {(facts["order"], facts["round"]) for facts in records} == {("rounds", 1)}
+    assert {(facts["order"], facts["round"]) for facts in records} == {("interleaved", 1)}
     in_time = sorted(records, key=lambda facts: str(facts["started"]))
     assert [facts["position"] for facts in in_time] == [1, 2, 3]
-    planned = [execution.configuration.identity for execution in planned_executions(plan)]
-    assert [facts["configuration_identity"] for facts in in_time] == planned
+    planned = [execution.configuration.configuration_id for execution in planned_executions(plan)]
+    assert [facts["configuration_id"] for facts in in_time] == planned
 
 
 def test_the_environment_is_recorded(measured):
@@ -61,7 +61,7 @@ def test_the_environment_is_recorded(measured):
     assert hardware <= set(environment["hardware"])
     assert {"python", "system", "paddlepaddle", "numpy", "papermill"} <= set(environment["software"])
     assert environment["software"]["paddlepaddle"].startswith("3.")
-    assert set(facts["load"]) == {"waited_seconds", "busy_cores_before", "busy_cores_during", "survivors_ended"}
+    assert set(facts["load"]) == {"waited_seconds", "busy_cores_before", "busy_cores_during", "orphans_ended"}
     assert all(not isinstance(value, dict | list) for group in environment.values() for value in group.values())
 
 

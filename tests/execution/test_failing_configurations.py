@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from dlperf_study.execution.driver import run_study
+from dlperf_study.execution.controller import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult

@@ -11,7 +11,7 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, marked
+from dlperf_study.machines.supervision.processes import AGENT, CONTROLLER_MARK, marked
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, wait_for
 from tests.conftest import changed_signals, left_over
@@ -38,7 +38,7 @@ def assert_completes(place: Workplace, part: str) -> None:
 def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedProcess[str]") -> None:
     assert done.returncode == 0, done.stderr + done.stdout
     assert "[1/1]" in done.stdout
-    assert place.run_facts(part)["outcome"] == "completed"
+    assert place.run_facts(part)["status"] == "completed"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OUTPUTS_VARIABLE, str(place.outputs))
         for each in (ONE, TWO, SERVED):
@@ -52,11 +52,11 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
     for numbers in ((signal.SIGKILL,), (signal.SIGQUIT,), (signal.SIGTERM,), (signal.SIGHUP,), at_once):
-        driver = place.start("run")
+        controller = place.start("run")
         place.first_rank()
         for number in numbers:
-            driver.send_signal(number)
-        ended = finish(driver)
+            controller.send_signal(number)
+        ended = finish(controller)
         if numbers in ((signal.SIGKILL,), (signal.SIGQUIT,)):
             assert ended.returncode == -numbers[0]
             wait_for(lambda: not left_over(), "everything to end", 20)
@@ -66,20 +66,20 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     last = place.start("run")
     assert_refused_meanwhile(last, place, measured.copy(tmp_path / "other", without=ONE))
     assert_completed(place, ONE, finish(last))
-    assert place.run_facts(ONE)["load"]["survivors_ended"] == []
+    assert place.run_facts(ONE)["load"]["orphans_ended"] == []
     assert evidence(place, TWO, SERVED) == before
     kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
     assert [folder.name for folder in kept] == ["1", "2", "3", "4", "5"]
     assert not any((folder / "run.json").exists() for folder in kept)
 
 
-def assert_refused_meanwhile(driver: "subprocess.Popen[str]", place: Workplace, other: Workplace) -> None:
+def assert_refused_meanwhile(controller: "subprocess.Popen[str]", place: Workplace, other: Workplace) -> None:
     """Only one study measures at a time."""
     place.first_rank()
     second = other.command("run", busy=True)
     assert second.returncode == 1
     assert second.stderr == (
-        f"error: process {driver.pid} is measuring study tiny on this machine; "
+        f"error: process {controller.pid} is measuring study tiny on this machine; "
         "two at once would spoil each other. Wait for it to end, as --wait does (WAIT=1 with make), or end it.\n"
     )
 
@@ -89,10 +89,10 @@ def test_a_background_job_is_ended_by_sigint_and_outlives_its_terminal(measured,
     place = measured.copy(tmp_path, without=ONE)
     for number in (signal.SIGINT, signal.SIGHUP):
         with changed_signals(signal.SIG_IGN, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-            driver = place.start("run")
+            controller = place.start("run")
         place.first_rank()
-        driver.send_signal(number)
-        ended = finish(driver)
+        controller.send_signal(number)
+        ended = finish(controller)
         if number == signal.SIGINT:
             assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
             assert not left_over()
@@ -101,20 +101,20 @@ def test_a_background_job_is_ended_by_sigint_and_outlives_its_terminal(measured,
 
 def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured, tmp_path):
     place = measured.copy(tmp_path, without=ONE)
-    driver = place.start("run")
+    controller = place.start("run")
     place.first_rank()
     for _ in range(3):
-        os.killpg(driver.pid, signal.SIGINT)
-    ended = finish(driver)
+        os.killpg(controller.pid, signal.SIGINT)
+    ended = finish(controller)
     assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
     assert not left_over()
 
 
 def _kernel_of(rank: psutil.Process) -> psutil.Process:
-    """Return the kernel above a rank, the parent of its guard."""
-    [guard] = [process for process in rank.parents() if GUARD in process.cmdline()]
-    assert guard in marked(DRIVER_MARK)
-    kernel = guard.parent()
+    """Return the kernel above a rank, the parent of its node agent."""
+    [agent] = [process for process in rank.parents() if AGENT in process.cmdline()]
+    assert agent in marked(CONTROLLER_MARK)
+    kernel = agent.parent()
     assert kernel is not None
     return kernel
 
@@ -126,11 +126,11 @@ def _printed(run: RunPaths) -> int:
 
 def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_again(measured, tmp_path):
     place = measured.copy(tmp_path, without=TWO)
-    driver = place.start("run")
+    controller = place.start("run")
     _kernel_of(place.first_rank()).kill()
-    ended = finish(driver)
+    ended = finish(controller)
     facts = place.run_facts(TWO)
-    assert (ended.returncode, facts["outcome"]) == (1, "killed")
+    assert (ended.returncode, facts["status"]) == (1, "killed")
     assert "kernel died" in facts["reason"].lower()
     assert f"run 1 killed: {facts['reason']}" in ended.stderr
 
@@ -140,7 +140,7 @@ def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_agai
     first.kill()
     ended = finish(killed)
     facts = place.run_facts(TWO)
-    assert (ended.returncode, facts["outcome"]) == (1, "failed")
+    assert (ended.returncode, facts["status"]) == (1, "failed")
     assert facts["reason"] == "rank-0 was ended by signal SIGKILL"
     assert facts["ranks_seen"] == []
     assert set(facts["tail"]) == {"rank-0", "rank-1"}
@@ -151,12 +151,12 @@ def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_agai
     place.first_rank().suspend()
     ended = finish(hanging)
     facts = place.run_facts(TWO)
-    assert (ended.returncode, facts["outcome"], facts["reason"]) == (1, "timeout", "not finished after 12 s")
+    assert (ended.returncode, facts["status"], facts["reason"]) == (1, "timeout", "not finished after 12 s")
 
     _set_timeout(place, 120)
     assert_completes(place, TWO)
-    outcomes = [RunPaths(f).run_file for f in sorted((place.configuration(TWO).folder / "interrupted").iterdir())]
-    assert [file.exists() for file in outcomes] == [True, True, True]
+    statuses = [RunPaths(f).run_file for f in sorted((place.configuration(TWO).folder / "interrupted").iterdir())]
+    assert [file.exists() for file in statuses] == [True, True, True]
 
 
 def _set_timeout(place: Workplace, seconds: int) -> None:
@@ -186,10 +186,10 @@ def test_a_full_disk(measured, small_disk):
     assert "Traceback" not in ended.stderr
 
     filler.unlink()
-    driver = place.start("run")
+    controller = place.start("run")
     place.first_rank()
     fill(filler)
-    ended = finish(driver)
+    ended = finish(controller)
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
     assert "No space left on device" in line or "MB free on this disk" in line

@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.execution.planning import cluster_for, load_cluster, make_plan
-from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, requested_runs
+from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, controller_request, requested_runs
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.plan_description import describe
 from dlperf_study.study.study_file import load_study
@@ -20,7 +20,7 @@ nodes: 1
 devices_per_node: auto
 device: gpu
 device_name: auto
-link: NVLink
+interconnect: NVLink
 """
 
 
@@ -40,8 +40,8 @@ def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once(tmp_path):
 
 
 def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path):
-    servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
-    cluster = cluster_for([load_study(write(tmp_path, servers))], "local")
+    parameter_servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
+    cluster = cluster_for([load_study(write(tmp_path, parameter_servers))], "local")
     assert "runs are measured on its CPU: paddle_ps trains on CPUs only" in cluster.why_not_gpu
 
 
@@ -49,7 +49,7 @@ def test_a_run_on_another_device_than_planned_is_refused(three_runs, tmp_path, m
     file = write(tmp_path, ON_GPUS.replace("device: gpu", "device: auto"), "any")
     wanted = replace(three_runs, cluster=str(file))
     cluster = load_cluster(file, [wanted.framework])
-    request = driver_request(requested_runs(wanted, cluster), replace(cluster, device="gpu"))
+    request = controller_request(requested_runs(wanted, cluster), replace(cluster, device="gpu"))
     monkeypatch.setenv(REQUEST_VARIABLE, request)
     with pytest.raises(RunError, match=f"planned for device gpu, but now it is cpu: this machine has 2 × {A100}"):
         ConfigurationRuns(wanted)

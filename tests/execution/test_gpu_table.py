@@ -24,8 +24,8 @@ A100, H100, MIG = "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA A100
 UUID, MIG_UUID = "GPU-2f9a4c1e-7b4d-11ee-b962-0242ac120002", "MIG-3b1d9f0a-58c2-5b8e-9d6f-6f0c1a2b3c4d"
 TOO_OLD = "CUDA error(35), CUDA driver version is insufficient for CUDA runtime version"
 STUDY = TWO_FRAMEWORKS.partition("include:")[0].replace("[1, 2]", "[1]") + "baseline: {devices_per_node: 1}\n"
-LOCAL = "launcher: local\nnodes: 1\ndevices_per_node: auto\ndevice_name: auto\nlink: auto\n"
-QUEUE = "launcher: slurm\nnodes: 4\ndevices_per_node: 8\ndevice_name: A100\nlink: 100 Gbit/s InfiniBand\n"
+LOCAL = "launcher: local\nnodes: 1\ndevices_per_node: auto\ndevice_name: auto\ninterconnect: auto\n"
+QUEUE = "launcher: slurm\nnodes: 4\ndevices_per_node: 8\ndevice_name: A100\ninterconnect: 100 Gbit/s InfiniBand\n"
 
 
 @dataclass(frozen=True)

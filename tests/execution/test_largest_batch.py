@@ -15,23 +15,23 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 STUDY = """\
 title: Largest batch
 about: Made for tests.
-questions: [quality]
+sections: [quality]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 160, classes: 10}
+constants: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 160, classes: 10}
 factors: {batch_per_device: [1], memory_limit_mib: [416]}
 baseline: {}
-measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 1, repeats: 1, timeout_seconds: 120}
+measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 1, repetitions: 1, timeout_seconds: 120}
 largest_batch: {at_most: 8}
 """
 
 
-def outcomes(place: Workplace) -> dict[int, str]:
+def statuses(place: Workplace) -> dict[int, str]:
     """Return how the run of each batch ended that was tried, by the records."""
     ended = {}
     for file in place.study.configurations.glob("*/runs/1/run.json"):
         facts = json.loads(file.read_text())
         if facts["configuration"]["warmup_steps"] == 2:
-            ended[facts["configuration"]["batch_per_device"]] = facts["outcome"]
+            ended[facts["configuration"]["batch_per_device"]] = facts["status"]
     return ended
 
 
@@ -41,8 +41,8 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
     done = place.command("run")
     assert (done.returncode, done.stderr) == (0, "")
     assert not left_over()
-    ended = outcomes(place)
-    largest = max(batch for batch, outcome in ended.items() if outcome == "completed")
+    ended = statuses(place)
+    largest = max(batch for batch, status in ended.items() if status == "completed")
     assert 1 <= largest < 8
     assert (ended[8], ended[largest + 1]) == ("out_of_memory", "out_of_memory")
     assert set(ended.values()) == {"completed", "out_of_memory"}
@@ -51,7 +51,7 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
 
     dataset = collect(place.study)
     [row] = dataset.configurations.itertuples()
-    assert (row.largest_batch, row.too_large_batch, row.batch_trials) == (largest, largest + 1, len(ended))
+    assert (row.largest_batch, row.too_large_batch, row.batch_probes) == (largest, largest + 1, len(ended))
     assert len(dataset.runs) == 1
     assert not any("not in the plan" in message for message in dataset.diagnostics["message"])
     memory = tables.memory(dataset)
@@ -61,4 +61,4 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
     shutil.rmtree(place.configuration("-b8-").folder)
     again = place.command("run")
     assert again.stdout.count("run 1 …") == 1
-    assert outcomes(place) == ended
+    assert statuses(place) == ended

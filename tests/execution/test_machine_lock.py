@@ -12,11 +12,11 @@ import pytest
 from dlperf_study.core.errors import BusyError
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines.supervision.locks import machine_lock
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, RUN_MARK, end_survivors, new_mark
+from dlperf_study.machines.supervision.processes import AGENT, CONTROLLER_MARK, RUN_MARK, end_orphans, new_mark
 from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
+from tests.orphans import require_end_of_orphan
 from tests.requirements import ROOT, need
 from tests.shell_program import program
-from tests.survivors import require_end_of_survivor
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -32,7 +32,7 @@ with machine_lock("a test"):
 def test_the_lock_is_for_one_and_free_under_a_driver(machine, monkeypatch):
     with pytest.raises(BusyError, match=f"process {os.getpid()} is measuring the tests of dlperf_study"):
         machine_lock("another").__enter__()
-    monkeypatch.setenv(DRIVER_MARK, "1-driver@here")
+    monkeypatch.setenv(CONTROLLER_MARK, "1-driver@here")
     with machine_lock("a kernel"):
         pass
 
@@ -68,17 +68,17 @@ def test_a_refusal_comes_before_the_minutes_of_a_set_up(machine, tmp_path, argum
     assert (holder in done.stderr, "set-up 1/4" in done.stdout) == (not is_set_up, is_set_up)
 
 
-@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+@pytest.mark.parametrize("variable", [RUN_MARK, CONTROLLER_MARK])
 def test_survivors_of_the_dead_are_ended_and_named(variable):
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
-    require_end_of_survivor(variable, f"{dead.pid}-x@{gethostname()}")
+    require_end_of_orphan(variable, f"{dead.pid}-x@{gethostname()}")
 
 
-@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+@pytest.mark.parametrize("variable", [RUN_MARK, CONTROLLER_MARK])
 def test_processes_of_the_living_are_left_alone(variable):
     with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: new_mark()}) as process:
-        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
+        assert not any(name.startswith(f"{process.pid}:") for name in end_orphans())
         assert process.poll() is None
         process.kill()
 
@@ -87,12 +87,12 @@ def test_processes_of_a_container_with_our_name_are_left_alone():
     need(ROOT, "unshare")
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
-    mark = f"{DRIVER_MARK}={dead.pid}-x@{gethostname()}"
+    mark = f"{CONTROLLER_MARK}={dead.pid}-x@{gethostname()}"
     apart = ["unshare", "--pid", "--fork", "--kill-child", "env", mark]
     with subprocess.Popen([*apart, "sleep", "61"]) as container:
         wait_for(lambda: _commands_below(container.pid) == [["sleep", "61"]], "the container")
         (sleeper,) = psutil.Process(container.pid).children()
-        assert not any("sleep 61" in name for name in end_survivors())
+        assert not any("sleep 61" in name for name in end_orphans())
         container.kill()
         # The kernel ends what is in the container after the command that started it.
         sleeper.wait(PATIENCE_SECONDS)
@@ -100,13 +100,13 @@ def test_processes_of_a_container_with_our_name_are_left_alone():
 
 def test_what_another_machine_runs_here_lives_as_long_as_its_guard():
     mark = "1-x@elsewhere"
-    guard = subprocess.Popen([sys.executable, "-c", "input()", GUARD, mark], stdin=subprocess.PIPE)
-    with guard, subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as process:
-        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
-        guard.kill()
-        guard.wait()
-        # The driver of another test may end it before this process does.
-        end_survivors()
+    agent = subprocess.Popen([sys.executable, "-c", "input()", AGENT, mark], stdin=subprocess.PIPE)
+    with agent, subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as process:
+        assert not any(name.startswith(f"{process.pid}:") for name in end_orphans())
+        agent.kill()
+        agent.wait()
+        # The controller of another test may end it before this process does.
+        end_orphans()
         assert process.wait(5) == -9
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.resources import PARAMS
-from dlperf_study.execution.libraries import data_source_versions, library_version
+from dlperf_study.execution.libraries import data_loader_versions, library_version
 from dlperf_study.execution.planning import make_plan, require_support, unsupported_here
 from dlperf_study.study.study_file import load_study
-from dlperf_study.training import data_sources, frameworks
+from dlperf_study.training import data_loaders, frameworks
 from dlperf_study.training.part_names import require_part_names
 from tests.shell_program import program
 from tests.study.examples import STUDY, write
@@ -33,7 +33,7 @@ def test_what_can_run_here():
             {"model": "resnet5"},
             "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases? ",
         ),
-        ({"data_source": "fils"}, "study test: data_source is 'fils'; did you mean files? the data sources are "),
+        ({"data_loader": "fils"}, "study test: data_loader is 'fils'; did you mean files? the data loaders are "),
         (
             {"framework": "paddle_ps", "strategy": "ring"},
             "study test: strategy is 'ring'; the strategies of paddle_ps are local, async",
@@ -92,7 +92,7 @@ def test_the_place_of_a_wrong_name_is_said(tmp_path, right, wrong, key):
 
 def test_too_many_devices_are_an_error_with_the_configuration():
     three_devices = configuration(devices_per_node=3)
-    with pytest.raises(UnsupportedError, match=f"{three_devices.identity}: needs 3 devices on 1 node"):
+    with pytest.raises(UnsupportedError, match=f"{three_devices.configuration_id}: needs 3 devices on 1 node"):
         require_support(three_devices, CLUSTER)
 
 
@@ -123,7 +123,7 @@ def test_a_python_that_does_not_run_is_no_reason_but_an_error(refused):
 
 
 def test_a_data_source_whose_package_is_missing_is_a_reason(monkeypatch, snapshot):
-    source = replace(data_sources.load("synthetic_device"), packages=("pytest", "pip-of-nobody"))
-    monkeypatch.setattr(data_sources, "load", lambda name: source)
+    source = replace(data_loaders.load("synthetic_device"), packages=("pytest", "pip-of-nobody"))
+    monkeypatch.setattr(data_loaders, "load", lambda name: source)
     assert unsupported_here(configuration(), CLUSTER) == snapshot
-    assert data_source_versions(configuration(), CLUSTER) == {"pytest": pytest.__version__, "pip-of-nobody": None}
+    assert data_loader_versions(configuration(), CLUSTER) == {"pytest": pytest.__version__, "pip-of-nobody": None}

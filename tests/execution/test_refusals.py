@@ -7,14 +7,14 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.execution import measurement
-from dlperf_study.execution.driver import run_study
+from dlperf_study.execution.controller import run_study
 from dlperf_study.execution.measurement import Measurement, MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import configuration_paths, driver_facts
+from dlperf_study.execution.repetitions import configuration_paths, controller_facts
 from dlperf_study.execution.study_result import Refusals
 from dlperf_study.records.run_record import RequestedRun, record, write
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from tests.execution.constructed import measure_here
 from tests.training.frameworks.launching import CLUSTER, configuration
 
@@ -58,29 +58,29 @@ def test_one_that_starts_or_another_reason_ends_it():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "seconds", "was_refused"),
-    [(Outcome.FAILED, None, True), (Outcome.FAILED, 12.5, False), (Outcome.KILLED, None, False)],
+    ("status", "seconds", "was_refused"),
+    [(RunStatus.FAILED, None, True), (RunStatus.FAILED, 12.5, False), (RunStatus.KILLED, None, False)],
 )
-def test_nodes_refuse_what_fails_before_anything_started(tmp_path, monkeypatch, outcome, seconds, was_refused):
+def test_nodes_refuse_what_fails_before_anything_started(tmp_path, monkeypatch, status, seconds, was_refused):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
     run.paths.folder.mkdir(parents=True)
     attempt = Measurement(SMALL, CLUSTER, [run])
-    result = JobResult(outcome, "n1: torch sees 0 GPUs", seconds)
-    write(record(run, result, driver_facts(CLUSTER)), run.paths)
+    result = JobResult(status, "n1: torch sees 0 GPUs", seconds)
+    write(record(run, result, controller_facts(CLUSTER)), run.paths)
     summary = attempt.summary()
     assert (summary.is_failure, summary.was_refused) == (True, was_refused)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.COMPLETED])
-def test_the_record_of_an_earlier_execution_is_no_result_of_this_one(tmp_path, monkeypatch, outcome):
+@pytest.mark.parametrize("status", [RunStatus.FAILED, RunStatus.COMPLETED])
+def test_the_record_of_an_earlier_execution_is_no_result_of_this_one(tmp_path, monkeypatch, status):
     """Where a notebook ends before its run begins, as on a full disk, its own failure is what counts."""
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
     run.paths.folder.mkdir(parents=True)
-    write(record(run, JobResult(outcome, "of last week", None), driver_facts(CLUSTER)), run.paths)
+    write(record(run, JobResult(status, "of last week", None), controller_facts(CLUSTER)), run.paths)
     attempt = Measurement(SMALL, CLUSTER, [run])
     configuration_paths(SMALL).failure.write_text("0 MB free on the disk\n")
     summary = attempt.summary()
@@ -94,7 +94,7 @@ def test_a_study_asks_the_nodes_twice_and_then_no_more(plan, constructed_runs, m
     started: list[str] = []
 
     def fail(requested: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
-        started.append(requested.identity)
+        started.append(requested.configuration_id)
         return MeasurementSummary(SEES_NONE.format(2), 0, is_failure=True, was_refused=was_refused)
 
     measure_here(fail, monkeypatch)

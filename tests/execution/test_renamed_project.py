@@ -14,23 +14,23 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT
 STUDY = """\
 title: Renamed
 about: Made for tests.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
+constants: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
 factors: {devices_per_node: [1]}
 baseline: {devices_per_node: 1}
-measurement: {repeats: 2}
+measurement: {repetitions: 2}
 """
 PROGRAM_STUDY = """\
 title: Renamed
 about: Made for tests.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
 program: {name: trained, command: "{python} train.py --batch {batch_per_device}"}
-fixed: {devices_per_node: 1}
+constants: {devices_per_node: 1}
 factors: {batch_per_device: [4]}
 baseline: {batch_per_device: 4}
-measurement: {warmup_steps: 1, measured_steps: 2, repeats: 2}
+measurement: {warmup_steps: 1, measured_steps: 2, repetitions: 2}
 """
 #: Writes the runs that a plan requests, without training.
 MEASURE = """

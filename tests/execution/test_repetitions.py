@@ -11,14 +11,14 @@ from dlperf_study.execution import planning, repetitions
 from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
     ConfigurationRuns,
-    driver_request,
+    controller_request,
     requested_runs,
     require_no_failure,
 )
 from dlperf_study.machines import launchers
 from dlperf_study.machines.supervision import locks
 from dlperf_study.records import rank_log
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from tests.execution.constructed import missing_runs
 
 
@@ -38,7 +38,7 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
 
     for module, name in (
         (rank_log, "read_rank_log"),
-        (repetitions, "fingerprint_parts"),
+        (repetitions, "cache_key_parts"),
         (planning.cluster_file, "read_cluster"),
         (locks, "lock"),
     ):
@@ -52,21 +52,21 @@ def test_measuring_reads_every_file_once(three_runs, counts):
     records = runs.perform()
     require_no_failure(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
-    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint_parts": 1, "read_cluster": 1, "lock": 1}
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "cache_key_parts": 1, "read_cluster": 1, "lock": 1}
 
 
 def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(three_runs, counts):
     ConfigurationRuns(three_runs).perform()
     counts.clear()
     assert missing_runs(three_runs, planning.load_cluster(three_runs.cluster)) == []
-    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint_parts": 1, "read_cluster": 1}
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "cache_key_parts": 1, "read_cluster": 1}
 
 
 @pytest.mark.parametrize(("performed", "are_last"), [(slice(0, 1), False), (slice(1, 2), False), (slice(2, 3), True)])
 def test_a_notebook_knows_whether_others_of_its_configuration_follow(three_runs, monkeypatch, performed, are_last):
     cluster = planning.load_cluster(three_runs.cluster)
     runs = requested_runs(three_runs, cluster)[performed]
-    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, cluster))
+    monkeypatch.setenv(REQUEST_VARIABLE, controller_request(runs, cluster))
     assert ConfigurationRuns(three_runs).are_last is are_last
 
 
@@ -87,7 +87,7 @@ def test_an_interrupted_run_is_recorded_and_none_comes_after_it(three_runs, monk
         for submission in submissions:
             started.append(submission.paths)
             submission.paths.folder.mkdir(parents=True)
-            yield JobResult(Outcome.KILLED, "interrupted", None, interrupted=True)
+            yield JobResult(RunStatus.KILLED, "interrupted", None, interrupted=True)
 
     launcher = replace(launchers.load(""), execute=execute)
     monkeypatch.setattr(launchers, "load", lambda _: launcher)

@@ -25,12 +25,12 @@ def test_only_what_other_code_measured_is_measured_again(measured, tmp_path):
     for part in (TWO, SERVED):
         place.configuration(part).notebook.unlink()
     place.configuration(ONE).notebook.write_text('{"metadata": {"papermill": {"exception": null}}}')
-    change(place.configuration(ONE).run(1), fingerprint="0" * 64)
+    change(place.configuration(ONE).run(1), cache_key="0" * 64)
     done = place.command("run")
     assert done.returncode == 0, done.stderr
     assert [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("[")] == [
         f"[1/1] {place.configuration(ONE).folder.name}"
     ]
     [kept] = (place.configuration(ONE).folder / "interrupted").iterdir()
-    assert json.loads((kept / "run.json").read_text())["fingerprint"] == "0" * 64
-    assert place.run_facts(ONE)["fingerprint"] == measured.run_facts(ONE)["fingerprint"]
+    assert json.loads((kept / "run.json").read_text())["cache_key"] == "0" * 64
+    assert place.run_facts(ONE)["cache_key"] == measured.run_facts(ONE)["cache_key"]

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.core import code_identity
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.execution import fingerprint
+from dlperf_study.execution import cache_key
 from dlperf_study.execution.pending import done_and_not_fitting, find_pending
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
@@ -76,10 +76,10 @@ SOFTWARE = ("CPython 3.11.7", {"numpy": "2.4.6", "paddlepaddle": "3.2.0"})
     ],
 )
 def test_software_that_differs_is_named_with_both_versions(plan, monkeypatch, python, packages, difference):
-    monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: SOFTWARE)
+    monkeypatch.setattr(cache_key, "measuring_software", lambda *_: SOFTWARE)
     perform(find_pending(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
     assert sentences(plan) == []
-    monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: (python, packages))
+    monkeypatch.setattr(cache_key, "measuring_software", lambda *_: (python, packages))
     assert sentences(plan) == [f"2 runs of this plan do not count: {difference}"]
 
 
@@ -106,8 +106,8 @@ def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan,
     for device, runs in zip(("gpu", "cpu"), StudyPaths.of(plan.study).begun_runs().values(), strict=True):
         [run] = runs
         facts = run_record.read(run)
-        parts = facts["fingerprint_parts"] | {"device": device}
-        run_record.write(facts | {"fingerprint": "0" * 64, "fingerprint_parts": parts}, run)
+        parts = facts["cache_key_parts"] | {"device": device}
+        run_record.write(facts | {"cache_key": "0" * 64, "cache_key_parts": parts}, run)
     assert set(sentences(plan)) == {
         "1 run of this plan does not count: device gpu then, cpu now",
         "1 run of this plan does not count: another version computed the fingerprint",

@@ -10,7 +10,7 @@ import pytest
 from dlperf_study.cli.watching import Watcher, watched
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.execution.driver import run_study
+from dlperf_study.execution.controller import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.progress import Situation

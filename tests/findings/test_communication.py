@@ -20,7 +20,7 @@ def waiting(*input_seconds: float) -> Dataset:
     """Return a study of configurations on one device that wait so long for each batch."""
     planned = []
     for seed, seconds in enumerate(input_seconds):
-        queued = configuration(data_source="python_queue", seed=seed)
+        queued = configuration(data_loader="python_queue", seed=seed)
         planned.append(Planned(queued, Recipe(0.1, 0.0, input_seconds=seconds)))
     return study(*planned)
 
@@ -28,7 +28,7 @@ def waiting(*input_seconds: float) -> Dataset:
 def test_exposed_communication_has_its_share_of_the_step():
     [stall] = communication.page(study(Planned(ONE, ALONE), Planned(TWO, TOGETHER)))
     assert isinstance(stall, Stall)
-    assert (stall.subject, stall.loss) == (TWO.identity, Loss.COMMUNICATION)
+    assert (stall.subject, stall.loss) == (TWO.configuration_id, Loss.COMMUNICATION)
     assert stall.share.low < stall.share.value < stall.share.high
     assert stall.share.value == pytest.approx(0.024 / 0.104, rel=0.05)
 
@@ -45,8 +45,12 @@ def test_no_communication_is_not_confused_with_none_that_was_measured():
     assert list(communication.page(study(Planned(ONE, ALONE)))) == [NoCommunication(is_none=True)]
     dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER))
     of_one = dataset.configurations["world_size"] == 1
-    rows = dataset.configurations.assign(exposed_seconds=dataset.configurations["exposed_seconds"].where(of_one))
-    runs = dataset.runs.assign(exposed_share=dataset.runs["exposed_share"].where(dataset.runs["world_size"] == 1))
+    rows = dataset.configurations.assign(
+        exposed_communication_seconds=dataset.configurations["exposed_communication_seconds"].where(of_one)
+    )
+    runs = dataset.runs.assign(
+        exposed_communication_share=dataset.runs["exposed_communication_share"].where(dataset.runs["world_size"] == 1)
+    )
     unmeasured = replace(dataset, configurations=rows, runs=runs)
     assert NoCommunication(is_none=False) in list(communication.page(unmeasured))
 
@@ -72,9 +76,9 @@ def test_many_stalls_are_counted_with_correction():
     [
         (TOGETHER, ()),
         (replace(TOGETHER, noise=0.1), (Included.JITTER,)),
-        (replace(TOGETHER, noise=0.1, cores=2, exchange_threads=1), (Included.JITTER, Included.CONTENTION)),
-        (replace(TOGETHER, exchange="push_pull"), ()),
-        (replace(TOGETHER, exchange="push_pull", cores=2), (Included.CONTENTION,)),
+        (replace(TOGETHER, noise=0.1, cores=2, communication_threads=1), (Included.JITTER, Included.CONTENTION)),
+        (replace(TOGETHER, communication="push_pull"), ()),
+        (replace(TOGETHER, communication="push_pull", cores=2), (Included.CONTENTION,)),
     ],
 )
 def test_a_stall_names_what_else_is_in_it(recipe, included):

@@ -53,7 +53,7 @@ def test_background_load_and_missed_targets_are_the_first_findings(page):
     def first(busy: float) -> list[object]:
         together = replace(TOGETHER, busy_cores=busy, noise=0.02)
         planned = (Planned(ONE, ALONE), Planned(TWO, together))
-        return list(pages.PAGES[page](study(*planned, precision=0.001, questions=("quality", "scaling"))))
+        return list(pages.PAGES[page](study(*planned, target_ci=0.001, sections=("quality", "scaling"))))
 
     load, missed, *_ = first(2.0)
     assert isinstance(load, BackgroundLoad)

@@ -19,7 +19,7 @@ def study(paths: StudyPaths, **changes: object) -> Dataset:
     """Measure two configurations on a GPU that takes 300 W, three runs each of 10 s."""
     for requested, gibibytes in ((SMALL, 10), (LARGE, 40)):
         for repetition in (1, 2, 3):
-            run = write_run(paths, requested, repetition, Recipe(computation_seconds=0.25, noise=0.0, device="gpu"))
+            run = write_run(paths, requested, repetition, Recipe(compute_seconds=0.25, noise=0.0, device="gpu"))
             state = {"memory_used_bytes": gibibytes * 2**30, **changes}
             samples = [sample(s, [gpu(300 + repetition, s, **state)]) for s in range(9)]
             with_telemetry(run, sample(-9, [gpu(utilisation=0.0)]), samples)
@@ -32,10 +32,10 @@ def test_energy_memory_and_clocks(paths):
     # From 301 to 303 W, and 32 or 8 samples in 0.25 s.
     for energy, requested in ((least, LARGE), (most, SMALL)):
         assert isinstance(energy, Energy)
-        assert energy.subject == requested.identity
+        assert energy.subject == requested.configuration_id
         assert energy.energy.value == pytest.approx(302 * 0.25 / requested.batch_per_device, rel=0.01)
         assert energy.energy.low < energy.energy.value < energy.energy.high
-    assert memory == PeakMemory(LARGE.identity, 40 * 2**30, "peak_device_bytes")
+    assert memory == PeakMemory(LARGE.configuration_id, 40 * 2**30, "peak_device_bytes")
     assert clocks == LimitedClocks(0, 6, 0.0)
 
 
@@ -46,7 +46,7 @@ def test_limited_clocks_are_counted(paths):
 
 def test_without_a_counter_there_is_the_reason_and_the_memory(paths):
     for repetition in (1, 2, 3):
-        run = write_run(paths, LARGE, repetition, Recipe(computation_seconds=0.25))
+        run = write_run(paths, LARGE, repetition, Recipe(compute_seconds=0.25))
         samples = [sample(seconds, []) for seconds in range(9)]
         with_telemetry(run, sample(-9, []), samples, [], {"cpu_energy": NO_COUNTER})
     write_plan(paths, [Planned(LARGE)])

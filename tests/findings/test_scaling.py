@@ -11,14 +11,14 @@ from dlperf_study.findings.communication import Loss
 from dlperf_study.findings.quality import Implausible, NoConclusion
 from dlperf_study.findings.reasons import NoResult, Reason
 from dlperf_study.findings.scaling import Comparison, ComparisonCounts, NotCompared, NotComparedCounts, NothingCompared
-from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
+from dlperf_study.metrics.comparison import EQUAL, FASTER, NO_SIGNIFICANT_DIFFERENCE, SLOWER
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
 #: With 0.08 s of computation a step on two devices takes 0.104 s: 2 * 0.08 / 0.104 times as fast.
 RATIO = 2 * 0.08 / 0.104
-FAILED = Recipe(outcome="failed", reason="exit 1")
+FAILED = Recipe(status="failed", reason="exit 1")
 
 
 def two_devices(together: Recipe = TOGETHER, runs: int = 3, **changes: Any) -> Dataset:
@@ -51,7 +51,7 @@ def kinds(findings: Any) -> list[type]:
 def test_a_speedup_has_its_efficiency_and_its_exposed_communication():
     [comparison] = scaling.speedups(two_devices())
     assert isinstance(comparison, Comparison)
-    assert (comparison.subject, comparison.baseline) == (TWO.identity, ONE.identity)
+    assert (comparison.subject, comparison.baseline) == (TWO.configuration_id, ONE.configuration_id)
     assert comparison.outcome == FASTER
     assert comparison.ratio.value == pytest.approx(RATIO, rel=0.02)
     assert comparison.efficiency.value == pytest.approx(RATIO / 2, rel=0.02)
@@ -66,7 +66,7 @@ def test_a_speedup_has_its_efficiency_and_its_exposed_communication():
         (0.080, {}, EQUAL, 1),
         (0.120, {}, SLOWER, 0.09 / 0.13),
         (0.050, {}, FASTER, 0.09 / 0.06),
-        (0.0801, {"noise": 0.05, "precision": 0.001}, NOT_DISTINGUISHABLE, 1),
+        (0.0801, {"noise": 0.05, "target_ci": 0.001}, NO_SIGNIFICANT_DIFFERENCE, 1),
     ],
 )
 def test_a_reference_is_compared_by_the_outcome_of_the_table(seconds, changes, outcome, ratio):
@@ -97,18 +97,20 @@ def test_an_implausible_ratio_is_in_no_other_count():
 
 
 def test_a_doubtful_ratio_is_marked_whatever_its_outcome():
-    dataset = two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))
-    outcomes = dataset.configurations["baseline_verdict"]
-    for outcome in (EQUAL, NOT_DISTINGUISHABLE, FASTER):
-        changes = {"baseline_verdict": outcomes.mask(outcomes.notna(), outcome), "speedup_equal_within": 0.1}
+    dataset = two_devices(Recipe(compute_seconds=0.01, exposed_communication_seconds=0.001))
+    outcomes = dataset.configurations["baseline_significance"]
+    for outcome in (EQUAL, NO_SIGNIFICANT_DIFFERENCE, FASTER):
+        changes = {"baseline_significance": outcomes.mask(outcomes.notna(), outcome), "speedup_equal_within": 0.1}
         _, comparison = pages.scaling(replace(dataset, configurations=dataset.configurations.assign(**changes)))
         assert comparison.is_doubtful
 
 
 def test_a_ci_without_1_and_no_difference_needs_the_correction():
     dataset = two_devices()
-    outcomes = dataset.configurations["baseline_verdict"]
-    undecided = dataset.configurations.assign(baseline_verdict=outcomes.mask(outcomes.notna(), NOT_DISTINGUISHABLE))
+    outcomes = dataset.configurations["baseline_significance"]
+    undecided = dataset.configurations.assign(
+        baseline_significance=outcomes.mask(outcomes.notna(), NO_SIGNIFICANT_DIFFERENCE)
+    )
     [before] = scaling.speedups(dataset)
     [after] = scaling.speedups(replace(dataset, configurations=undecided))
     assert (before.needs_correction, after.needs_correction) == (False, True)
@@ -135,9 +137,9 @@ def test_a_baseline_without_runs_is_named_as_what_lacks_them():
 
 
 def test_in_sequential_order_there_is_no_comparison():
-    blocks = Recipe(0.080, order="blocks")
+    blocks = Recipe(0.080, order="sequential")
     dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
-    [finding] = scaling.speedups(replace(dataset, plan=dataset.plan.changed(order="blocks")))
+    [finding] = scaling.speedups(replace(dataset, plan=dataset.plan.changed(order="sequential")))
     assert finding.no_result.reason == Reason.SEQUENTIAL_ORDER
 
 
@@ -165,8 +167,8 @@ def test_with_fewer_than_three_runs_nothing_is_concluded(page):
 
 
 def test_the_summary_answers_the_questions_in_their_order():
-    dataset = two_devices(questions=("quality", "scaling"))
+    dataset = two_devices(sections=("quality", "scaling"))
     assert kinds(pages.summary(dataset))[-1] is Comparison
-    with_input = two_devices(questions=("scaling", "communication"))
+    with_input = two_devices(sections=("scaling", "communication"))
     # The exposed communication is in the comparison.
     assert not any(getattr(finding, "loss", None) == Loss.COMMUNICATION for finding in pages.summary(with_input))

@@ -13,7 +13,7 @@ from tests.fuzzing.fuzzer import fuzz_in_folder
 
 #: The files, each with content that is right.
 FILES = {
-    "identity.yaml": """\
+    "metadata.yaml": """\
 confirmed: true
 study: mine
 scaling: weak

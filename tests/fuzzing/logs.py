@@ -19,7 +19,7 @@ DEVICES = {
     "nodes": 1,
     "devices_per_node": 2,
     "batch_per_device": 32,
-    "servers": 0,
+    "parameter_servers": 0,
     "precision": "fp32",
     "model": "resnet50",
 }

@@ -59,7 +59,7 @@ def dataset_texts(folder: Path) -> Iterator[tuple[str, str]]:
         yield name, columns_text(pd.read_parquet(folder / f"{name}.parquet"))
     yield "diagnostics", rows_text(pd.read_parquet(folder / "diagnostics.parquet"))
     steps = pd.read_parquet(folder / "steps.parquet")
-    windows = steps.drop(columns="rank").groupby(["identity", "window"], observed=True, sort=True)
+    windows = steps.drop(columns="rank").groupby(["configuration_id", "window"], observed=True, sort=True)
     yield "steps", rows_text(windows.sum().reset_index())
 
 

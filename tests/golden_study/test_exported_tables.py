@@ -12,7 +12,15 @@ from dlperf_study.core.errors import Severity, TableError
 
 #: The tables of each study that must be read.
 READ = {
-    "golden_study": {"measured", "scaling", "comparison", "published", "exchange", "runs", "throughput-changes"},
+    "golden_study": {
+        "measured",
+        "scaling",
+        "comparison",
+        "published",
+        "communication_alone",
+        "runs",
+        "throughput-changes",
+    },
     "quickstart": {"measured", "scaling", "runs"},
 }
 #: The ratios of the table of configurations, and what each is relative to.
@@ -45,7 +53,7 @@ def test_every_ratio_is_the_quotient_of_its_throughputs(study, exported):
         for ratio, denominator in RATIOS.items():
             if row[ratio] and row[denominator]:
                 quotient = float(row["throughput"]) / float(row[denominator])
-                assert math.isclose(float(row[ratio]), quotient, rel_tol=1e-9), (row["identity"], ratio)
+                assert math.isclose(float(row[ratio]), quotient, rel_tol=1e-9), (row["configuration_id"], ratio)
                 compared += 1
     assert compared > 3
 
@@ -56,5 +64,5 @@ def test_the_default_study_claims_outcomes_although_a_run_was_disturbed(exported
         rows = list(csv.DictReader(file))
     counts = sorted((row["runs_completed"], row["runs_counted"]) for row in rows)
     assert counts == [*[("7", "6")] * 2, *[("7", "7")] * 4]
-    outcomes = [row["baseline_verdict"] for row in rows if row["baseline_verdict"]]
-    assert outcomes == ["faster", "faster", "not distinguishable"]
+    statuses = [row["baseline_significance"] for row in rows if row["baseline_significance"]]
+    assert statuses == ["faster", "faster", "not distinguishable"]

@@ -141,7 +141,8 @@ def test_no_interval_is_outside_what_its_quantity_can_be(golden):
             compared[label] += label in positive or label in limits
     assert compared.total() > 200
     assert all(
-        compared[label] for label in ("MFU", "Input wait", "Exposed share", "Exchange latency", "Step", "Throughput")
+        compared[label]
+        for label in ("MFU", "Input wait", "Exposed share", "Communication latency", "Step", "Throughput")
     )
 
 

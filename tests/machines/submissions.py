@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.node_agent.submission import Command, Submission
 from dlperf_study.study.job import Job
 
-IDLE = {"idle_max_busy_cores": 1e9, "idle_wait_seconds": 0.0, "ready_seconds": 180.0, "link": ""}
+IDLE = {"idle_max_busy_cores": 1e9, "idle_wait_seconds": 0.0, "ready_seconds": 180.0, "interconnect": ""}
 CLUSTER = Cluster("test", 1, 1, device="cpu", device_name="", launcher="test", **IDLE)  # type: ignore[arg-type]
 
 

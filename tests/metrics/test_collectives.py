@@ -12,12 +12,17 @@ LINES = [
     {"kind": "all_gather", "group": "tensor", "ranks": 4, "calls": 1, "bytes": 80},
     {"kind": "all_reduce", "group": "data", "ranks": 2, "calls": 1, "bytes": 1000},
 ]
-SECONDS = {"exchange": 8.0, "exchange_all_reduce": 5.0, "exchange_over_data": 4.0, "exchange_over_tensor": 3.0}
+SECONDS = {
+    "communication": 8.0,
+    "communication_all_reduce": 5.0,
+    "communication_over_data": 4.0,
+    "communication_over_tensor": 3.0,
+}
 
 
 def run(lines: list[dict[str, Any]], *names: str) -> Any:
     windows = {name: SimpleNamespace(mean_seconds=SECONDS[name]) for name in names or SECONDS}
-    return SimpleNamespace(ranks=[SimpleNamespace(facts={"exchanges": lines})], slowest=windows.get)
+    return SimpleNamespace(ranks=[SimpleNamespace(facts={"collective_operations": lines})], slowest=windows.get)
 
 
 def test_bytes_are_those_of_a_kind_or_of_a_group():
@@ -37,8 +42,8 @@ def test_the_collectives_of_the_only_kind_or_group_are_all():
     assert seconds_alone(run(LINES), group="data") == 4
     assert seconds_alone(run(LINES), group="tensor") == 3
     assert seconds_alone(run(LINES), group="shard") is None
-    assert seconds_alone(run(LINES[:2], "exchange"), group="tensor") == 8
-    assert collective_bandwidth(run(LINES[2:], "exchange"), "all_reduce") == pytest.approx(1000 / 8)
+    assert seconds_alone(run(LINES[:2], "communication"), group="tensor") == 8
+    assert collective_bandwidth(run(LINES[2:], "communication"), "all_reduce") == pytest.approx(1000 / 8)
 
 
 def test_logs_of_before_have_no_groups():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlperf_study.metrics.comparison import FASTER, SLOWER, verdicts
+from dlperf_study.metrics.comparison import FASTER, SLOWER, significances
 from dlperf_study.metrics.drift import date_change, date_changes
 from dlperf_study.metrics.statistics import Estimate
 
@@ -72,4 +72,4 @@ def test_departures_are_as_seldom_wrong_as_they_claim(earlier_dates):
 
 
 def _says_that_something_changed(log_ratios: dict[str, Estimate]) -> bool:
-    return any(verdict.word in (FASTER, SLOWER) for verdict in verdicts(log_ratios).values())
+    return any(significance.word in (FASTER, SLOWER) for significance in significances(log_ratios).values())

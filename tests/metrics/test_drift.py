@@ -18,7 +18,7 @@ def runs_of(effects: np.ndarray, seed: int = 0, noise: float = 0.005) -> pd.Data
             error = noise * (1 + configuration % 3) * generator.standard_normal()
             rows.append(
                 {
-                    "identity": f"configuration-{configuration}",
+                    "configuration_id": f"configuration-{configuration}",
                     "round": index + 1,
                     "throughput": 10.0 * 2**configuration * np.exp(effect + error),
                     "started": f"2024-05-01T{8 + index:02d}:{configuration:02d}:00+00:00",
@@ -36,11 +36,11 @@ def test_every_run_is_relative_to_its_configuration():
 
 
 def test_what_has_nothing_to_be_compared_with_is_left_out():
-    none = runs_of(np.zeros(ROUNDS)).astype({"identity": "str"}).iloc[:0]
+    none = runs_of(np.zeros(ROUNDS)).astype({"configuration_id": "str"}).iloc[:0]
     assert relative_rates(none, "throughput").empty
     assert round_effects(none, "throughput") == []
     runs = runs_of(np.zeros(ROUNDS))
-    alone = runs.iloc[:1].assign(identity="alone")
+    alone = runs.iloc[:1].assign(configuration_id="alone")
     assert len(relative_rates(pd.concat([runs, alone], ignore_index=True), "throughput")) == len(runs)
     runs = runs_of(np.zeros(ROUNDS))
     assert round_effects(runs[runs["round"] == 1], "throughput") == []
@@ -48,11 +48,11 @@ def test_what_has_nothing_to_be_compared_with_is_left_out():
 
 
 def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
-    planted = np.array([0.04, 0.02, 0.0, -0.02, -0.04])
-    effects = round_effects(runs_of(planted), "throughput")
+    injected = np.array([0.04, 0.02, 0.0, -0.02, -0.04])
+    effects = round_effects(runs_of(injected), "throughput")
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS}
-    assert [effect.log_rate.mean for effect in effects] == pytest.approx(planted, abs=0.008)
+    assert [effect.log_rate.mean for effect in effects] == pytest.approx(injected, abs=0.008)
     percent = [effect.percent_change[0] for effect in effects]
     assert percent == pytest.approx(100 * np.expm1([effect.log_rate.mean for effect in effects]), abs=1e-9)
     assert effects[1].begun == pd.Timestamp("2024-05-01T09:00:00Z")
@@ -71,7 +71,7 @@ def test_without_drift_intervals_cover():
 
 def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out():
     runs = runs_of(np.zeros(ROUNDS))
-    missed = runs.drop(runs.index[(runs["identity"] == "configuration-0") & (runs["round"] == 2)])
+    missed = runs.drop(runs.index[(runs["configuration_id"] == "configuration-0") & (runs["round"] == 2)])
     added = runs[runs["round"] == 5].iloc[:3].assign(round=6)
     effects = round_effects(pd.concat([missed, added], ignore_index=True), "throughput")
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]

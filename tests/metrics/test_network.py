@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.metrics.network import busiest_rate, network_rate, network_rate_before
+from dlperf_study.metrics.network import busiest_rate, network_throughput, network_throughput_before
 from tests.evidence_factory import configuration, write_run
 from tests.telemetry_factory import sample, with_telemetry
 
@@ -23,14 +23,14 @@ def test_the_rates_are_those_of_the_busiest_interface_before_and_in_the_window(p
     before = [counted(seconds, 2.0) for seconds in (-8, -7, -6, -5, -4)]
     fast = [counted(seconds, 30.0, docker0=12.0) for seconds in range(8)]
     measured = with_telemetry(run, counted(-9, 2.0), [*before, *fast], [])
-    assert network_rate(measured) == pytest.approx(30 * MB)
-    assert network_rate_before(measured) == pytest.approx(2 * MB)
+    assert network_throughput(measured) == pytest.approx(30 * MB)
+    assert network_throughput_before(measured) == pytest.approx(2 * MB)
 
 
 def test_without_counters_or_time_there_is_no_rate(paths):
     run = write_run(paths, configuration(devices_per_node=1), 1)
     uncounted = with_telemetry(run, sample(-9, []), [sample(seconds, []) for seconds in range(3)], [])
-    assert (network_rate(uncounted), network_rate_before(uncounted)) == (None, None)
+    assert (network_throughput(uncounted), network_throughput_before(uncounted)) == (None, None)
     assert busiest_rate((counted(0.0, 1.0), counted(0.5, 1.0))) is None
     assert busiest_rate((counted(0.0, 1.0),)) is None
     assert busiest_rate((counted(9.0, 1.0), sample(11.0, [], network_bytes={"eth0": 0}))) is None

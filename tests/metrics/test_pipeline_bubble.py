@@ -55,7 +55,7 @@ def runs_of(configurations: Sequence[Any], factors: np.ndarray) -> pd.DataFrame:
     rows = []
     for of_round in factors:
         for requested, factor in zip(configurations, of_round, strict=True):
-            known = {"identity": requested.identity, "pipeline_parallel": requested.pipeline_parallel}
+            known = {"configuration_id": requested.configuration_id, "pipeline_parallel": requested.pipeline_parallel}
             rows.append({**known, "step_seconds": step(requested.micro_batches) * factor})
     return pd.DataFrame(rows)
 
@@ -88,9 +88,9 @@ def test_intervals_hold_the_bubble_as_often_as_they_claim():
 def test_what_slows_a_whole_round_does_not_widen_the_interval():
     noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((3, 3)))
     quiet, slowed = (bubbles_of(LINE, noise * pace) for pace in (1.0, np.array([[1.0], [1.3], [0.8]])))
-    for identity, bubble in quiet.items():
+    for configuration_id, bubble in quiet.items():
         assert bubble.columns.keys() == {"bubble_share", "bubble_share_low", "bubble_share_high"}
-        assert slowed[identity].columns == pytest.approx(bubble.columns, rel=0.05)
+        assert slowed[configuration_id].columns == pytest.approx(bubble.columns, rel=0.05)
 
 
 def test_the_interval_of_a_share_is_within_nothing_and_the_whole():
@@ -108,7 +108,7 @@ def test_fewer_than_three_common_rounds_have_a_value_and_a_reason(rounds, common
     noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((3, 3)))
     bubbles = bubbles_of(LINE, noise, rounds)
     for requested in LINE:
-        bubble = bubbles[requested.identity]
+        bubble = bubbles[requested.configuration_id]
         assert bubble.columns.keys() == {"bubble_share"}
         assert bubble.columns["bubble_share"] == pytest.approx(even_share(4, requested.micro_batches), abs=0.05)
         reason = f"no interval: {common} a run of each number of micro-batches, and an interval needs 3"
@@ -137,9 +137,9 @@ def test_only_micro_batches_of_one_size_are_on_one_line():
     of_batch_16 = [replace(STAGES, micro_batches=count, batch_per_device=16) for count in COUNTS if count != 8]
     # A batch of 16 in 8 micro-batches of 2 is on the line, too.
     bubbles = bubbles_of([*LINE, *of_batch_16])
-    assert set(bubbles) == {requested.identity for requested in LINE}
+    assert set(bubbles) == {requested.configuration_id for requested in LINE}
     for requested in LINE:
-        assert bubbles[requested.identity].share.mean == pytest.approx(even_share(4, requested.micro_batches))
+        assert bubbles[requested.configuration_id].share.mean == pytest.approx(even_share(4, requested.micro_batches))
 
 
 def test_configurations_that_differ_in_anything_else_are_on_other_lines():

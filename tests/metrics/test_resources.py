@@ -10,14 +10,14 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import PROJECT, RunPaths, StudyPaths
 from dlperf_study.dataset.run_table import run_diagnostics, run_row
 from dlperf_study.metrics.energy import NodeWindow, node_watts, training_windows
-from dlperf_study.metrics.gpu_state import clock_limits, foreign_processes, limits_text
+from dlperf_study.metrics.gpu_state import clock_limits, limits_text, other_processes
 from dlperf_study.records.run import Run, read_run
 from dlperf_study.records.telemetry import read_telemetry
 from tests.evidence_factory import Recipe, configuration, write_run
 from tests.telemetry_factory import UUID, gpu, sample, state_beginning, with_telemetry
 
 #: Forty steps of 0.25 s: a window of 10 s.
-RECIPE = {"computation_seconds": 0.25, "noise": 0.0}
+RECIPE = {"compute_seconds": 0.25, "noise": 0.0}
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def test_energy_is_of_the_window_alone_and_per_sample(paths):
     assert columns["sampling_seconds"] == pytest.approx(0.002)
     # After the window more memory was in use.
     assert columns["peak_device_bytes"] == 30 * 2**30
-    state = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "foreign_processes")
+    state = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "other_processes")
     assert [columns[name] for name in state] == pytest.approx([0.9, 1400, 1593, 60, 0])
     assert (columns["clock_limited_share"], columns["clock_limits"]) == (0.0, None)
 
 
 def test_the_counter_of_a_real_gpu_agrees_with_its_readings_of_power():
-    """An H100 that multiplied matrices for six seconds, sampled by the code of the guard: two instruments."""
+    """An H100 that multiplied matrices for six seconds, sampled by the code of the node agent: two instruments."""
     telemetry = read_telemetry(PROJECT / "tests" / "records" / "samples" / "telemetry-h100.jsonl")
     window = NodeWindow(telemetry, telemetry.between(49_800_000_000, 53_900_000_000))
     [(_, samples)] = window.group_by_gpu()
@@ -73,7 +73,7 @@ def test_the_counter_of_a_real_gpu_agrees_with_its_readings_of_power():
     assert node_watts(window) == pytest.approx(fmean(each["power_watts"] for each in samples), rel=0.01)
     assert limits_text(clock_limits(samples) or {}) == "power cap 100 %"
     # It was no run: nothing tells whose process it was.
-    assert foreign_processes(window) is None
+    assert other_processes(window) is None
 
 
 def test_the_power_of_two_gpus_is_added_and_one_without_a_counter_leaves_none(paths, snapshot):
@@ -109,7 +109,7 @@ def test_processors_count_all_their_packages(cpu_paths):
 
 
 NO_COUNTER = "the kernel shows no energy counter of a processor in /sys/class/powercap"
-NO_NVML = "NVML: Driver Not Loaded"
+NO_NVML = "NVML: Controller Not Loaded"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_value_that_is_sometimes_not_reported_is_none(paths):
     missing = {"clock_limits": None, "memory_used_bytes": None, "utilisation": None, "process_ids": None}
     samples = [sample(s, [gpu(300, s, **(missing if s == 2 else {}))]) for s in range(5)]
     columns = run_row(with_telemetry(paths, sample(-9, [gpu()]), samples))
-    nothing = ("clock_limited_share", "peak_device_bytes", "gpu_utilisation", "foreign_processes")
+    nothing = ("clock_limited_share", "peak_device_bytes", "gpu_utilisation", "other_processes")
     assert [columns[name] for name in nothing] == [None] * 4
     assert columns["mean_power"] == pytest.approx(300.0)
 
@@ -179,18 +179,18 @@ def test_telemetry_that_is_lost_or_damaged_is_said_and_the_run_counts(paths):
 
 def test_a_gpu_in_use_before_the_run_is_diagnosed(paths, snapshot):
     diagnostics = diagnosed(sampled(paths, before={"process_ids": [41, 42], "utilisation": 0.8}))
-    assert diagnostics["foreign_processes"][1] == snapshot
+    assert diagnostics["other_processes"][1] == snapshot
     assert diagnostics["gpu_utilisation"][1] == snapshot
 
 
 def test_a_process_that_comes_during_the_run_is_told_from_those_of_the_run(paths):
     run = sampled(paths, process_ids=[7, 99], run_process_ids=[7])
-    assert run_row(run)["foreign_processes"] == 1
+    assert run_row(run)["other_processes"] == 1
     message = "1 other process used its GPUs in the training window: 99"
-    assert diagnosed(run)["foreign_processes"] == (Severity.WARNING, message)
-    # In a container the driver has other IDs, and accuses nobody.
+    assert diagnosed(run)["other_processes"] == (Severity.WARNING, message)
+    # In a container the controller has other IDs, and accuses nobody.
     in_container = sampled(paths, process_ids=[7000])
-    assert run_row(in_container)["foreign_processes"] is None
+    assert run_row(in_container)["other_processes"] is None
     assert diagnosed(in_container) == {}
 
 

@@ -55,7 +55,10 @@ def test_efficiency_and_its_interval_are_per_device_of_the_baseline():
 def test_a_point_above_linear_or_that_falls_is_diagnosed(paths, seconds, runs, severity, snapshot):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, seconds), runs=runs)
     (diagnostic,) = of_curves(dataset)
-    assert (diagnostic.identity, diagnostic.severity) == (dataset.configurations["identity"][1], severity)
+    assert (diagnostic.configuration_id, diagnostic.severity) == (
+        dataset.configurations["configuration_id"][1],
+        severity,
+    )
     assert diagnostic.message == snapshot
 
 
@@ -83,9 +86,9 @@ def test_a_speedup_is_doubtful_above_1_3_times_linear_if_chance_does_not_explain
     """Over the same configuration on fewer devices: other parameters may make anything faster."""
     table = configurations_of({}, {"devices_per_node": 2, **changes})
     table = table.assign(efficiency=[1.0, efficiency], efficiency_low=[1.0, low])
-    table = table.assign(identity=["one", "two"], baseline_identity="one")
+    table = table.assign(configuration_id=["one", "two"], baseline_id="one")
     doubtful = list(doubtful_speedups(table, "weak"))
-    assert [(each.identity, each.severity) for each in doubtful] == [("two", Severity.ERROR)] * is_doubtful
+    assert [(each.configuration_id, each.severity) for each in doubtful] == [("two", Severity.ERROR)] * is_doubtful
 
 
 def test_what_runs_explain_or_linear_scaling_allows_is_not_diagnosed():
@@ -106,7 +109,7 @@ def test_what_runs_explain_or_linear_scaling_allows_is_not_diagnosed():
         ([({}, 0.1), ({"devices_per_node": 2}, 0.11), ({"devices_per_node": 4}, 0.13)], 3, 0),
         ([({}, 0.1), ({"devices_per_node": 2}, 0.3)], 2, 0),
         ([({}, 0.1), ({"devices_per_node": 2, "model": "vgg16"}, 0.5)], 3, 0),
-        ([({"repeats": 4}, 0.1), ({"devices_per_node": 2, "repeats": 3}, 0.08)], 3, 1),
+        ([({"repetitions": 4}, 0.1), ({"devices_per_node": 2, "repetitions": 3}, 0.08)], 3, 1),
     ],
     ids=["ordinary scaling", "falls without intervals", "different series", "repeated unequally often"],
 )
@@ -137,30 +140,34 @@ def test_under_strong_scaling_each_global_batch_is_a_curve_of_its_own(paths):
 
 
 def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
-    alone = measured(paths, ({"servers": 1}, 0.1), ({"servers": 2, "devices_per_node": 2}, 0.1))
-    assert "servers" not in series_factors(alone.configurations, "weak")
-    both = configurations_of({"servers": 1}, {"servers": 2}, {"servers": 2, "devices_per_node": 2})
-    assert "servers" in series_factors(both, "weak")
+    alone = measured(paths, ({"parameter_servers": 1}, 0.1), ({"parameter_servers": 2, "devices_per_node": 2}, 0.1))
+    assert "parameter_servers" not in series_factors(alone.configurations, "weak")
+    both = configurations_of(
+        {"parameter_servers": 1}, {"parameter_servers": 2}, {"parameter_servers": 2, "devices_per_node": 2}
+    )
+    assert "parameter_servers" in series_factors(both, "weak")
 
 
 def test_nodes_split_curves_where_servers_do_not_vary():
     table = configurations_of({"nodes": 2}, {"devices_per_node": 2})
     factors = series_factors(table, "weak")
-    assert ("servers" in factors, "nodes" in factors, "devices_per_node" in factors) == (False, True, False)
+    assert ("parameter_servers" in factors, "nodes" in factors, "devices_per_node" in factors) == (False, True, False)
 
 
 def severities_of(rates, *parameters, **columns):
     """Return the identity and severity of the diagnostics on points of a curve with these rates, each of three runs."""
     table = configurations_of(*parameters).assign(throughput=rates, **columns)
-    table["identity"] = [f"point {position}" for position in range(len(table))]
+    table["configuration_id"] = [f"point {position}" for position in range(len(table))]
     runs = np.array([0.999, 1.0, 1 / 0.999])
     samples = {f"point {position}": Sample(rate * runs) for position, rate in enumerate(rates)}
-    return [(diagnostic.identity, diagnostic.severity) for diagnostic in curve_diagnostics(table, samples, "weak")]
+    return [
+        (diagnostic.configuration_id, diagnostic.severity) for diagnostic in curve_diagnostics(table, samples, "weak")
+    ]
 
 
 def test_a_curve_in_tokens_alone_is_judged_in_tokens():
     table = configurations_of({}, {"devices_per_node": 2}).assign(throughput=np.nan, token_throughput=[100.0, 450.0])
-    table["identity"] = ["one", "two"]
+    table["configuration_id"] = ["one", "two"]
     samples = {"one": Sample(np.array([100.0] * 3)), "two": Sample(np.array([450.0] * 3))}
     [diagnostic] = curve_diagnostics(table, samples, "weak", "token_throughput")
     assert diagnostic.severity is Severity.NOTE
@@ -168,11 +175,11 @@ def test_a_curve_in_tokens_alone_is_judged_in_tokens():
 
 
 def test_curves_are_in_the_order_of_the_table_and_only_more_devices_are_steps():
-    assert severities_of([100.0, 90.0], {}, {"devices_per_node": 2}, precision=None) == [("point 1", Severity.WARNING)]
+    assert severities_of([100.0, 90.0], {}, {"devices_per_node": 2}, target_ci=None) == [("point 1", Severity.WARNING)]
     points = [{"model": model, "devices_per_node": devices} for model in ("vgg16", "resnet50") for devices in (1, 2)]
     severities = severities_of([100.0, 90.0, 100.0, 90.0], *points)
-    assert [identity for identity, _ in severities] == ["point 1", "point 3"]
-    assert severities_of([100.0, 50.0], {}, {"repeats": 4}) == []
+    assert [configuration_id for configuration_id, _ in severities] == ["point 1", "point 3"]
+    assert severities_of([100.0, 50.0], {}, {"repetitions": 4}) == []
     assert severities_of([50.0, 100.0], {"devices_per_node": 2}, {}) == [("point 0", Severity.WARNING)]
 
 
@@ -182,7 +189,7 @@ def configurations_of(*parameters):
 
 
 def test_a_speedup_without_baseline_is_missing_and_an_error(paths):
-    failed = Planned(ONE, Recipe(outcome="failed", reason="no memory"))
+    failed = Planned(ONE, Recipe(status="failed", reason="no memory"))
     plan = write_study(paths, [failed, Planned(TWO)])
     table, diagnostics = configurations_table(plan, collect(paths).runs, {})
     assert table.loc[1, ["speedup", "efficiency", "baseline_throughput"]].isna().all()

@@ -10,14 +10,14 @@ from dlperf_study.metrics.step_times import (
     step_variation,
     warmup_slowdown,
 )
-from dlperf_study.metrics.throughput import device_token_throughput, mean_of_rates, slowest_training, throughput
+from dlperf_study.metrics.throughput import device_token_throughput, mean_step_throughput, slowest_training, throughput
 from tests.evidence_factory import Recipe
 
 
 def test_rates_and_steps_are_those_of_the_slowest_ranks_window(hand_made_run, make_run):
     run = hand_made_run()
     assert throughput(run) == pytest.approx(64 * 4 / 6.0)
-    assert mean_of_rates(run) == pytest.approx((64 + 64 + 64 + 64 / 3) / 4)
+    assert mean_step_throughput(run) == pytest.approx((64 + 64 + 64 + 64 / 3) / 4)
     assert step_seconds(run) == pytest.approx(1.5)
     assert step_variation(slowest_training(run).step_seconds) == pytest.approx(1.0 / 1.5)
     assert device_token_throughput(run) is None
@@ -40,10 +40,12 @@ def test_drain_and_loss_are_taken_from_the_ranks(make_run):
 
 
 @pytest.mark.parametrize(
-    ("exchange", "median"), [("all_reduce", 1.5), ("synchronous_push_pull", 1.5), ("push_pull", 1.0)]
+    ("communication", "median"), [("all_reduce", 1.5), ("synchronous_push_pull", 1.5), ("push_pull", 1.0)]
 )
-def test_the_median_step_is_that_of_the_slowest_rank_or_of_all_ranks_where_none_waits(hand_made_run, exchange, median):
-    run = hand_made_run(exchange, training=(0.5, 3.0, 1.0, 1.0))
+def test_the_median_step_is_that_of_the_slowest_rank_or_of_all_ranks_where_none_waits(
+    hand_made_run, communication, median
+):
+    run = hand_made_run(communication, training=(0.5, 3.0, 1.0, 1.0))
     assert step_percentile(run, 50) == pytest.approx(median)
 
 

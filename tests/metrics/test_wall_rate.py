@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
-from dlperf_study.metrics.rate_series import steady_part
+from dlperf_study.metrics.throughput_series import steady_part
 
 LINES, STEPS_PER_LINE, BATCH = 200, 10, 12
 STEPS = np.arange(STEPS_PER_LINE, STEPS_PER_LINE * (LINES + 1), STEPS_PER_LINE)

@@ -17,5 +17,12 @@ def curve(
     points = tuple(point(units, units * devices_per_unit, rate) for units, rate in rates.items())
     inside = tuple(point(1, devices, rate) for devices, rate in within_node)
     return Curve(
-        "made up", "test", unit, points, scaling=scaling, within_node=inside, identity="abc", laboratory=laboratory
+        "made up",
+        "test",
+        unit,
+        points,
+        scaling=scaling,
+        within_node=inside,
+        configuration_id="abc",
+        laboratory=laboratory,
     )

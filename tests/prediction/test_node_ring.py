@@ -24,7 +24,7 @@ def test_a_step_never_becomes_shorter_by_an_exchange():
 
 
 def test_of_a_fixed_batch_the_computation_is_shared():
-    # 1 s of computation on one node, and an exchange of 0.4 s x (m - 1)/m: 0.7 s on two, 0.55 s on four nodes.
+    # 1 s of computation on one node, and a transfer of 0.4 s x (m - 1)/m: 0.7 s on two, 0.55 s on four nodes.
     strong = curve({1: 1.0, 2: 1 / 0.7}, scaling=STRONG)
     assert predicted_rate(strong, 4) == pytest.approx(1 / 0.55)
     linear = curve({1: 1.0, 2: 2.0}, scaling=STRONG)

@@ -25,7 +25,7 @@ def study(tmp_path, monkeypatch):
     for model, sizes in (("resnet50", (1, 2)), ("mobilenet_v2", (1,))):
         baseline = configuration(model=model)
         for nodes in sizes:
-            exposed = Recipe(exposed_seconds=0.01 if nodes > 1 else 0.0)
+            exposed = Recipe(exposed_communication_seconds=0.01 if nodes > 1 else 0.0)
             planned.append(Planned(configuration(model=model, nodes=nodes), exposed, baseline=baseline))
     write_study(StudyPaths.of("example"), planned)
     return dlperf_study.open_study("example")
@@ -79,12 +79,12 @@ INSIDE_A_NODE = curve({1: 100.0, 2: 190.0, 4: 370.0}, Unit.DEVICE, devices_per_u
 @pytest.mark.parametrize(
     ("measured", "unit", "words"),
     [
-        (replace(curve({1: 100.0, 2: 190.0}), has_servers=True), Unit.NODE, "servers"),
+        (replace(curve({1: 100.0, 2: 190.0}), has_servers=True), Unit.NODE, "parameter servers"),
         (replace(ONE_SIZE, on_gpus=True), None, "devices_per_node=4"),
         (INSIDE_A_NODE, Unit.NODE, "nodes=2 with devices_per_node=4"),
         (curve({2: 100.0}), Unit.NODE, "nodes=1"),
     ],
-    ids=["servers", "one size", "inside a node", "one number of nodes"],
+    ids=["parameter_servers", "one size", "inside a node", "one number of nodes"],
 )
 def test_a_refusal_names_the_point_to_measure(measured, unit, words):
     [result] = predict([measured], unit, [8])
@@ -119,7 +119,7 @@ def test_the_command_predicts_a_published_series(capsys):
 def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
     predictions = study.predict(nodes=[4])
     row = predictions.frame.loc[("ResNet-50", 4)]
-    # 80 ms of computation, and an exchange of 10 ms on two nodes: 15 ms on four.
+    # 80 ms of computation, and a transfer of 10 ms on two nodes: 15 ms on four.
     assert row["rate"] == pytest.approx(4 * 80 / 95 * study.configurations["throughput"].iloc[0], rel=0.02)
     assert row["rate_low_90"] < row["rate"] < row["rate_high_90"]
     assert "nodes=1" not in predictions.refused["MobileNetV2"]

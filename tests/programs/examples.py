@@ -11,8 +11,8 @@ from typing import Any
 
 from dlperf_study.core.paths import PROJECT, RunPaths, StudyPaths
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import load
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.program_files import identified, keep
 from dlperf_study.records.rank_agreement import complete_logs
@@ -49,7 +49,7 @@ def rendered(run: CommandRun, cluster: Cluster, folder: Path, **environment: str
 def check_recorded(folder: Path, run: CommandRun, result: Any, hosts: Sequence[str] = ()) -> Sequence[RankLog]:
     """Check that every rank recorded the requested steps of a training that they did together; return their logs."""
     printed = "\n".join(log.read_text()[-2000:] for log in folder.glob("*.log"))
-    assert result.outcome == "completed", (result.reason, printed)
+    assert result.status == "completed", (result.reason, printed)
     logs, problem = complete_logs(RunPaths(folder), run.configuration.world_size)
     assert problem == "", printed
     assert [len(log.windows["training"].step_seconds) for log in logs] == [STEPS["measured_steps"]] * len(logs)

@@ -12,7 +12,7 @@ from tests.telemetry_factory import gpu, sample, with_telemetry
 
 LOG, RECORDER, NO_SYNC, BUILT_IN = WAYS = ("log", "recorder", "no_sync", "built_in")
 #: What no recorder knows, and what no log of a job knows besides.
-_OF_THE_WORKER = ("flops_per_sample", "exchange_threads", "flops_source", "peak_memory")
+_OF_THE_WORKER = ("flops_per_sample", "communication_threads", "flops_source", "peak_memory")
 _OF_A_RANK = ("parameters", "gradient_bytes", "initial_checksum", "parameter_checksum", "input_seconds", "begin_ns")
 _WINDOWS = {LOG: ("warmup", "training"), RECORDER: ("warmup", "training")}
 _WINDOWS[NO_SYNC] = ("warmup", "training", "computation_before", "computation_after")
@@ -32,15 +32,19 @@ def write_way(paths: StudyPaths, way: str, **changes: Any) -> None:
 
 
 def _sample(tenths: int) -> dict[str, Any]:
-    """Return what the guard sampled of a GPU and of the processors, so many tenths of a second after the beginning."""
+    """Return what the node agent sampled of a GPU and of the processors, so many tenths of a second after its begin."""
     return sample(tenths / 10, [gpu(seconds=tenths / 10)], {"package-0": 10.0 + 5.0 * tenths})
 
 
 def _configuration(way: str, devices: int) -> Configuration:
     if way == BUILT_IN:
         return configuration(devices_per_node=devices)
-    steps = {"computation_steps": 6 if way == NO_SYNC and devices > 1 else 0, "exchange_steps": 0, "input_steps": 0}
-    own: dict[str, Any] = {"own_program": "toy", "settings": "{}", "program_digest": "d" * 64}
+    steps = {
+        "compute_only_steps": 6 if way == NO_SYNC and devices > 1 else 0,
+        "communication_only_steps": 0,
+        "input_only_steps": 0,
+    }
+    own: dict[str, Any] = {"own_program": "toy", "settings": "{}", "program_hash": "d" * 64}
     own |= {"framework": OWN_PROGRAM, "strategy": OWN_PROGRAM, "model": "toy"}
     return replace(configuration(devices_per_node=devices, **steps), **own)
 
@@ -58,8 +62,8 @@ def _cut(run: RunPaths, way: str) -> None:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         kept = [line for line in lines if line["kind"] != "window" or line["name"] in _WINDOWS[way]]
         kept[0] |= scope
-        if kept[0]["exchange"] != "none":
-            kept[0]["exchange"] = "unknown" if way == LOG else "all_reduce"
+        if kept[0]["communication"] != "none":
+            kept[0]["communication"] = "unknown" if way == LOG else "all_reduce"
         kept[-1]["windows"] = len(kept) - 2
         write_lines(path, [{key: line[key] for key in line if key not in removed} for line in kept])
     facts: dict[str, Any] = {"program": {**_PROGRAM, "steps": way}}

@@ -5,17 +5,17 @@ from pathlib import Path
 STUDY = """\
 title: A program
 about: A program of a user.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
 program:
   name: toy
   folder: ..
   command: "{python} train.py --width {width} --steps {steps} --rank {rank}"
   start: each_rank
-fixed: {batch_per_device: 4}
+constants: {batch_per_device: 4}
 factors: {width: [1, 2], devices_per_node: [1, 2]}
 baseline: {devices_per_node: 1}
-measurement: {warmup_steps: 2, measured_steps: 10, repeats: 1}
+measurement: {warmup_steps: 2, measured_steps: 10, repetitions: 1}
 """
 
 

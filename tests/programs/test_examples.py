@@ -29,7 +29,7 @@ NEEDS = {
     "deepspeed": ("torch", "deepspeed"),
 }
 
-#: Compiles what DeepSpeed exchanges with on CPUs, as its first start on a machine does: 30 s idle, minutes beside other
+#: Compiles what DeepSpeed transfers with on CPUs, as its first start on a machine does: 30 s idle, minutes beside other
 #: tests. A ninja of another version, as another PATH finds, compiles all again.
 COMPILE_DEEPSPEED = "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load()"
 

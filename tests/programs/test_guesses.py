@@ -86,7 +86,13 @@ def test_what_is_written_is_the_study_that_was_asked_for(tmp_path, options):
     levels = {"devices_per_node": [1, 2], "width": [0.5, "a: b", True]}
     command = f'x --width "{{width}}" {{devices_per_node}} {options}'.strip()
     new = NewStudy(
-        "toy", command, levels, fixed={"batch_per_device": 2}, data=["a/bé.bin"], environment={"A": "1"}, notes=("a",)
+        "toy",
+        command,
+        levels,
+        constants={"batch_per_device": 2},
+        data=["a/bé.bin"],
+        environment={"A": "1"},
+        notes=("a",),
     )
     assert yaml.safe_load(new.as_yaml())["factors"] == levels
     # As its owner writes it, and not as an escape.

@@ -53,10 +53,10 @@ def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
         assert "continues" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("outcome", ["completed", "failed"])
-def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch, outcome):
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch, status):
     def ended(options):
-        recipe = Recipe(outcome=outcome, reason="" if outcome == "completed" else "node-0 exited with code 1")
+        recipe = Recipe(status=status, reason="" if status == "completed" else "node-0 exited with code 1")
         write_study(StudyPaths.of("python"), [Planned(configuration(study="python"), recipe)])
         return 1
 
@@ -64,4 +64,4 @@ def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
     monkeypatch.setattr(own_program, "measure_study", ended)
     assert main(["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
-    assert (tmp_path / "studies" / "python.yaml").exists() == (outcome == "completed")
+    assert (tmp_path / "studies" / "python.yaml").exists() == (status == "completed")

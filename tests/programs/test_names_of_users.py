@@ -30,9 +30,9 @@ def write_program_study(outputs: Path, program: str) -> None:
             planned.append(Planned(measured, Recipe(), baseline=baseline, reference=reference))
     paths = StudyPaths(outputs / STUDY)
     plan = write_study(paths, planned)
-    questions = ("scaling", "comparison", "communication", "quality", "resources")
+    sections = ("scaling", "comparison", "communication", "quality", "resources")
     factors = ("lr_schedule", "devices_per_node")
-    plan.changed(study=STUDY, title=f"Of {program}", questions=questions, factors=factors).write(paths.plan_file)
+    plan.changed(study=STUDY, title=f"Of {program}", sections=sections, factors=factors).write(paths.plan_file)
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)

@@ -51,8 +51,8 @@ def test_what_follows_from_a_configuration():
 
 def test_computation_steps_are_a_number_where_they_follow_from_others():
     values = {"nodes": 1, "devices_per_node": 1, "measured_steps": 7}
-    assert program_values({**values, "computation_steps": -1})["computation_steps"] == 7
-    assert program_values({**values, "computation_steps": 0})["computation_steps"] == 0
+    assert program_values({**values, "compute_only_steps": -1})["compute_only_steps"] == 7
+    assert program_values({**values, "compute_only_steps": 0})["compute_only_steps"] == 0
 
 
 def test_the_digest_is_that_of_files_and_declaration_and_not_of_where_they_are():

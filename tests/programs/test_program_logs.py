@@ -42,7 +42,7 @@ def test_one_time_for_ten_steps_is_one_row_of_the_table_of_steps():
     times = np.array([0.1, 0.2, 0.3])
     window = Window("training", 30, 6.0, times, np.zeros(0), np.zeros(3), steps_per_value=10)
     run: Any = SimpleNamespace(
-        identity="mine", repetition=1, ranks=[SimpleNamespace(rank=0, windows={"training": window})]
+        configuration_id="mine", repetition=1, ranks=[SimpleNamespace(rank=0, windows={"training": window})]
     )
     rows = step_rows(run).to_pandas()
     assert rows["seconds"].tolist() == times.tolist()

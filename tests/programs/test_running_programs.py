@@ -26,7 +26,7 @@ SECRET = "s3cret-of-a-program"
 RECORDED = """\
 title: Faults
 about: Programs with faults.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
 program:
   name: toy
@@ -35,10 +35,10 @@ program:
   start: each_rank
   pass_environment: [MY_TOKEN]
   environment: {GATE: GATE_FILE}
-fixed: {batch_per_device: 4, devices_per_node: 2, runner: PYTHON, script: train.py}
+constants: {batch_per_device: 4, devices_per_node: 2, runner: PYTHON, script: train.py}
 factors: {fault: [FAULTS]}
 baseline: [{values: {}}]
-measurement: {warmup_steps: 2, measured_steps: 10, repeats: 1, timeout_seconds: 5}
+measurement: {warmup_steps: 2, measured_steps: 10, repetitions: 1, timeout_seconds: 5}
 """
 LOG_FORMAT = """\
 name: toy
@@ -72,7 +72,7 @@ OUTCOMES = {
 PRINTED_OUTCOMES = {"printed": "completed", "few": "failed", "changed": "failed", "mute": "failed"}
 
 
-def faulty_workplace(folder: Path, faults: list[str], end: str = "", repeats: int = 1) -> Workplace:
+def faulty_workplace(folder: Path, faults: list[str], end: str = "", repetitions: int = 1) -> Workplace:
     """Write a repository with the program of all faults, and a study of some of them."""
     repository = folder / "repository"
     (repository / "data").mkdir(parents=True)
@@ -81,7 +81,7 @@ def faulty_workplace(folder: Path, faults: list[str], end: str = "", repeats: in
     (repository / ".gitignore").write_text("data/\n")
     subprocess.run(("git", "-C", str(repository), "init", "-q"), check=True)
     study = RECORDED.replace("FAULTS", ", ".join(faults)).replace("PYTHON", sys.executable)
-    study = study.replace("GATE_FILE", str(folder / "gate")).replace("repeats: 1", f"repeats: {repeats}")
+    study = study.replace("GATE_FILE", str(folder / "gate")).replace("repetitions: 1", f"repetitions: {repetitions}")
     return workplace(folder, study + end, CLUSTER)
 
 
@@ -116,8 +116,8 @@ def reason_of(run: RunPaths) -> str:
 @pytest.mark.parametrize("fault", OUTCOMES)
 def test_the_outcome_of_each_fault_and_its_message(measured_faults, snapshot, fault):
     run = runs(measured_faults)[f"{fault} 1"]
-    outcome, ranks = OUTCOMES[fault]
-    assert validate_record(run)["outcome"] == outcome
+    status, ranks = OUTCOMES[fault]
+    assert validate_record(run)["status"] == status
     assert ranks in (None, validate_record(run)["ranks_seen"])
     assert reason_of(run) == snapshot
 
@@ -166,25 +166,25 @@ def test_what_programs_print_and_what_of_it_is_no_step(tmp_path, snapshot):
     (tmp_path / "log_format.yaml").write_text(LOG_FORMAT)
     ended = place.command("run")
     assert ended.returncode == 1, ended.stderr
-    outcomes = {fault.partition(" ")[0]: validate_record(run)["outcome"] for fault, run in runs(place).items()}
-    assert outcomes == PRINTED_OUTCOMES
+    statuses = {fault.partition(" ")[0]: validate_record(run)["status"] for fault, run in runs(place).items()}
+    assert statuses == PRINTED_OUTCOMES
     assert {fault: reason_of(run) for fault, run in runs(place).items()} == snapshot
 
 
 def started(place: Workplace) -> "subprocess.Popen[str]":
     """Start a study whose first program waits at its gate until this test has done its work."""
     (place.folder / "gate").touch()
-    driver = place.start("run", MY_TOKEN=SECRET)
+    controller = place.start("run", MY_TOKEN=SECRET)
     wait_for(lambda: any(log.stat().st_size for log in place.study.configurations.glob("*/runs/*/*.log")), "a program")
-    return driver
+    return controller
 
 
 def test_an_interrupted_study_goes_on_and_a_measured_one_has_nothing_to_do(tmp_path):
     place = faulty_workplace(tmp_path, ["none"])
     for number, code in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
-        driver = started(place)
-        driver.send_signal(number)
-        assert finish(driver).returncode == code
+        controller = started(place)
+        controller.send_signal(number)
+        assert finish(controller).returncode == code
         wait_for(lambda: not left_over(), "everything to end", 20)
         assert runs(place) == {}
     (tmp_path / "gate").unlink()
@@ -196,12 +196,12 @@ def test_an_interrupted_study_goes_on_and_a_measured_one_has_nothing_to_do(tmp_p
 
 
 def test_an_edit_reaches_no_run_of_the_study_and_then_all_are_measured_again(tmp_path):
-    place = faulty_workplace(tmp_path, ["none"], repeats=2)
-    driver = started(place)
+    place = faulty_workplace(tmp_path, ["none"], repetitions=2)
+    controller = started(place)
     script = tmp_path / "repository" / "train.py"
     script.write_text(script.read_text() + "    print('edited')\n")
     (tmp_path / "gate").unlink()
-    assert finish(driver).returncode == 0
+    assert finish(controller).returncode == 0
     digests = [validate_record(run)["program"]["digest"] for run in runs(place).values()]
     assert (len(digests), len(set(digests))) == (2, 1)
     assert not [log for run in runs(place).values() for log in run.process_logs if "edited" in log.read_text()]

@@ -35,9 +35,9 @@ ERRORS = {
     "work that is nothing": ("  start:", "  flops_per_sample: '{width} - 1'\n  start:"),
     "a log format that is not there": ("  start:", "  steps: log_format.yaml\n  start:"),
     "data above the folder": ("  start:", "  data: [../x]\n  start:"),
-    "a measurement of networks": ("warmup_steps: 2,", "warmup_steps: 2, exchange_steps: 5,"),
-    "a framework": ("fixed: {", "fixed: {framework: torch_ddp, "),
-    "a value that is a list": ("fixed: {", "fixed: {width: [1, 2], "),
+    "a measurement of networks": ("warmup_steps: 2,", "warmup_steps: 2, communication_only_steps: 5,"),
+    "a framework": ("constants: {", "constants: {framework: torch_ddp, "),
+    "a value that is a list": ("constants: {", "constants: {width: [1, 2], "),
 }
 
 
@@ -60,13 +60,13 @@ def test_a_configuration_holds_what_its_study_gives_and_nothing_else_is_stated(t
     assert (last.world_size, last.global_batch, last.parameter_value("width")) == (2, 8, 2)
     displayed = first.displayed_values()
     assert displayed["width"] == 1
-    assert {displayed[name] for name in ("image_size", "precision", "data_source", "strategy")} == {None}
-    assert (first.exchange_steps, first.computation_steps, first.max_warmup_seconds) == (0, 0, 0)
-    assert len({configuration.identity for configuration in configurations(tmp_path)}) == 4
+    assert {displayed[name] for name in ("image_size", "precision", "data_loader", "strategy")} == {None}
+    assert (first.communication_only_steps, first.compute_only_steps, first.max_warmup_seconds) == (0, 0, 0)
+    assert len({configuration.configuration_id for configuration in configurations(tmp_path)}) == 4
 
 
 def test_a_parameter_of_this_package_may_be_stated(tmp_path):
-    text = STUDY.replace("fixed: {", "fixed: {precision: amp_bf16, ")
+    text = STUDY.replace("constants: {", "constants: {precision: amp_bf16, ")
     assert configurations(tmp_path, text)[0].displayed_values()["precision"] == "amp_bf16"
 
 
@@ -132,9 +132,9 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path):
 
 def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path):
     text = STUDY.replace("baseline:", "include: [{width: 1, devices_per_node: 1, script: other.py}]\nbaseline:")
-    text = text.replace("train.py", "{script}").replace("fixed: {", "fixed: {script: train.py, ")
+    text = text.replace("train.py", "{script}").replace("constants: {", "constants: {script: train.py, ")
     entries = [
-        Entry(configuration=configuration, baseline_identity=configuration.identity)
+        Entry(configuration=configuration, baseline_id=configuration.configuration_id)
         for configuration in configurations(tmp_path, text)
     ]
     assert varying(entries, ("width", "devices_per_node")) == ("width", "devices_per_node", "script")
@@ -145,7 +145,7 @@ def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path)
     [("", False), ("  samples_per_step: 8\n", True), ("  tokens_per_step: 8\n", True)],
 )
 def test_that_no_rate_will_come_is_said_before_anything_is_measured(tmp_path, amount, is_known):
-    text = STUDY.replace("fixed: {batch_per_device: 4}\n", "").replace("  start:", f"{amount}  start:")
+    text = STUDY.replace("constants: {batch_per_device: 4}\n", "").replace("  start:", f"{amount}  start:")
     plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local"))
     assert any("no rate" in note for note in plan.notes) != is_known
     assert ("no rate" in describe(plan)) != is_known

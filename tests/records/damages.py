@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -127,12 +127,14 @@ def _keys_of(content: Any) -> Iterator[Keys]:
 def write_intact_study(folder: Path) -> None:
     """Write a small study: runs that completed, one that failed, a diagnostic, a window of each kind, and telemetry."""
     noted = Recipe(diagnostics=({"subject": "nodes", "message": "cores is 2 on b, but 4 on a"},))
-    failed = Recipe(outcome="failed", reason="trainer-0 exited with code 1")
+    failed = Recipe(status="failed", reason="trainer-0 exited with code 1")
     alone, pair, broken = (configuration(devices_per_node=count, measured_steps=10) for count in (1, 2, 4))
     paths = StudyPaths(folder)
     write_study(paths, [Planned(alone, noted, runs=1), Planned(pair, runs=2), Planned(broken, failed, 1)])
     samples = [sample(seconds, [gpu(seconds=seconds)], {"package-0": 50.0 * seconds}) for seconds in (0.0, 1.0)]
-    with_telemetry(paths.configuration(alone.identity).run(1), samples[0], samples, obstacles={"rapl": "not readable"})
+    with_telemetry(
+        paths.configuration(alone.configuration_id).run(1), samples[0], samples, obstacles={"rapl": "not readable"}
+    )
 
 
 class DamagedStudy:
@@ -149,7 +151,7 @@ class DamagedStudy:
         paths = self.damaged(combined)
         try:
             dataset = collect(paths)
-        except EvidenceError as error:
+        except RecordError as error:
             return [str(error)]
         return [str(message) for message in dataset.diagnostics["message"]]
 

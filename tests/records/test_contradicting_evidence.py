@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.run import read_run
 from dlperf_study.records.run_record import write
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import FLOPS_PER_SAMPLE, Recipe, change, configuration, edit_log, write_run
 from tests.telemetry_factory import gpu, sample, with_telemetry
 
@@ -44,7 +44,7 @@ def edit_logs(paths: RunPaths, edit: Edit, line_number: int) -> None:
 
 def reason(paths: RunPaths) -> str:
     run = read_run(paths)
-    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert (run.status, run.ranks) == (RunStatus.FAILED, ())
     return run.reason
 
 
@@ -60,7 +60,7 @@ def shift(seconds: float) -> Edit:
     ("edit", "line_number", "message"),
     [
         (shift(-0.5), 3, "window training of rank 0 begins before window computation_before ends"),
-        (shift(1000), -2, r"window exchange ends 1\d\d\d s after rank 0 had begun, of the run's 600 s"),
+        (shift(1000), -2, r"window communication ends 1\d\d\d s after rank 0 had begun, of the run's 600 s"),
         (set_value("begin_ns", SECOND // 2), 1, "window warmup of rank 0 begins 0.5 s before rank 0 had begun"),
         (set_value("host", "host-b"), 0, "rank 0 ran on host-b, but its node is host-a"),
         (set_value("library_version", "3.0.1+cpu"), 0, "rank 0 trained with paddle 3.0.1.cpu, but run.json says 3.0.0"),
@@ -103,7 +103,7 @@ def test_windows_count_in_the_order_in_which_they_are_measured_only(paths, snaps
         ({"exit_codes": {"rank-0": 0}}, "not every trainer has an exit code (those of rank-0)"),
         ({"exit_codes": {"rank-0": 0, "rank-1": None}}, "exit codes of trainers are not 0 (rank-1: None)"),
         ({"seconds": 1e9}, "it lasted 1e+09 s, longer than the timeout of 600 s and 300 s to start and to end"),
-        ({"reason": "rank-1 exited with code 1"}, "outcome is completed in run.json, but reason is 'rank-1 exited"),
+        ({"reason": "rank-1 exited with code 1"}, "status is completed in run.json, but reason is 'rank-1 exited"),
         ({"round": 7}, "round is 7 in run.json, but round 1 measures repetition 1"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_parameter_is_missing_in_neither_file_of_one_version(paths, name, is_o
 
 
 def recorded(paths: RunPaths) -> RunPaths:
-    """Return a run whose record was written as a driver does."""
+    """Return a run whose record was written as a controller does."""
     write(json.loads(paths.run_file.read_text()), paths)
     assert read_run(paths).completed
     return paths
@@ -158,7 +158,7 @@ def test_one_digit_of_any_file_tells_that_it_was_changed(paths):
 @pytest.mark.parametrize("changes", [{"seconds": 599.0}, {"files": {}}, {"new": 1}], ids=["seconds", "files", "new"])
 def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, changes, refused):
     change(recorded(paths), **changes)
-    with refused(EvidenceError):
+    with refused(RecordError):
         read_run(paths)
 
 
@@ -197,7 +197,7 @@ def test_a_record_that_names_a_file_that_can_not_be_is_one_reason(paths, name):
     facts["files"] |= {name: "0" * 64}
     paths.run_file.write_text(json.dumps(facts))
     if name == "\udce9":
-        with pytest.raises(EvidenceError, match=r"run\.json: .*no text"):
+        with pytest.raises(RecordError, match=r"run\.json: .*no text"):
             read_run(paths)
     else:
         assert "name" in reason(paths) or "was there when the run ended" in reason(paths)
@@ -214,7 +214,7 @@ def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind, refus
     else:
         os.mkfifo(file)
     if name == "run.json":
-        with refused(EvidenceError):
+        with refused(RecordError):
             read_run(paths)
     else:
         assert reason(paths) == snapshot
@@ -222,7 +222,7 @@ def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind, refus
 
 @pytest.mark.parametrize("scope", ["rank", "job"])
 def test_a_program_may_run_in_a_container_and_its_log_be_read_by_the_driver(paths, scope):
-    """Then the host of its log is that of the container, or of the driver, and no node's."""
+    """Then the host of its log is that of the container, or of the controller, and no node's."""
     log = {"recorded_by": "log" if scope == "job" else "recorder", "scope": scope, "host": "a-container"}
     edit_logs(paths, lambda line: line.update(log), 0)
     if scope == "job":

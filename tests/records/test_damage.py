@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.run_table import run_diagnostics, run_row
@@ -39,27 +39,27 @@ def study(tmp_path):
 def not_counted(study):
     """Collect a study, of which one run must not count; return the one message that says why."""
     dataset = collect(study)
-    assert (dataset.runs["outcome"] == "completed").sum() == 2
+    assert (dataset.runs["status"] == "completed").sum() == 2
     diagnostics = dataset.diagnostics
     [message] = diagnostics["message"][diagnostics["severity"] == "error"]
     return message
 
 
 def second_run(study):
-    return study.configuration(ASKED.identity).run(2)
+    return study.configuration(ASKED.configuration_id).run(2)
 
 
 def read(study):
     """Read what the tables of a study are made of, and none of the tables."""
     try:
         entries = Plan.read(study.plan_file).entries
-    except EvidenceError:
+    except RecordError:
         return
     for entry in entries:
-        for paths in study.configuration(entry.configuration.identity).runs():
+        for paths in study.configuration(entry.configuration.configuration_id).runs():
             try:
                 run = read_run(paths)
-            except EvidenceError:
+            except RecordError:
                 continue
             run_row(run)
             run_diagnostics(run)

@@ -8,7 +8,7 @@ import pytest
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.machines.supervision.processes import ending_words
 from dlperf_study.records.failure_reason import LONGEST_EXCEPTION, add_last_exception, refused_allocation
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 
 REASON = "node-1 on dls2 exited with code 1"
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n'
@@ -25,14 +25,14 @@ def reason(
     folder: Path,
     logs: dict[str, str],
     reason: str = REASON,
-    outcome: Outcome = Outcome.FAILED,
+    status: RunStatus = RunStatus.FAILED,
     code: int = 1,
     task: str = "node-1",
 ) -> str:
     """Return the reason of a run whose tasks printed these logs, one after the other."""
     write_logs(folder, logs)
     codes = {"node-0": None, "node-1": code, "horovodrun": code}
-    return add_last_exception(JobResult(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
+    return add_last_exception(JobResult(status, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_collective_that_took_too_long_names_the_key_of_its_limit(tmp_path, pr
 
 
 def test_a_long_exception_keeps_its_beginning_and_what_to_do(tmp_path):
-    message = f"ValueError: no images; {'the folder is empty, ' * 100}set image_set of the study"
+    message = f"ValueError: no images; {'the folder is empty, ' * 100}set image_dataset of the study"
     reason_found = reason(tmp_path, {"node-1": f"{TRACEBACK}{message}\n"})
     assert reason_found.startswith(f"{REASON}: ValueError: no images; ")
-    assert reason_found.endswith("set image_set of the study")
+    assert reason_found.endswith("set image_dataset of the study")
     assert len(reason_found) <= len(f"{REASON}: ") + LONGEST_EXCEPTION
 
 
@@ -104,7 +104,7 @@ def test_of_ranks_without_a_launcher_the_first_to_fall_silent_is_named(tmp_path)
     codes = {"rank-0": 1, "rank-1": 1}
     write_logs(tmp_path, logs)
     for task, words in {"rank-0": "rank-1: ValueError: the cause", "rank-1": "ValueError: the cause"}.items():
-        failed = JobResult(Outcome.FAILED, "failed", 1.0, codes, failed_task=task)
+        failed = JobResult(RunStatus.FAILED, "failed", 1.0, codes, failed_task=task)
         assert add_last_exception(failed, RunPaths(tmp_path)).reason == f"failed: {words}"
 
 
@@ -115,16 +115,16 @@ def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "outcome", "task"),
+    ("words", "status", "task"),
     [
-        (REASON, Outcome.KILLED, "node-1"),
-        ("not finished after 3 s", Outcome.TIMEOUT, ""),
-        ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED, ""),
-        ("node-0 on dls1 exited with code 1", Outcome.FAILED, "node-0"),
+        (REASON, RunStatus.KILLED, "node-1"),
+        ("not finished after 3 s", RunStatus.TIMEOUT, ""),
+        ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", RunStatus.FAILED, ""),
+        ("node-0 on dls1 exited with code 1", RunStatus.FAILED, "node-0"),
     ],
 )
-def test_no_other_reason_is_explained_by_an_exception(tmp_path, words, outcome, task):
-    assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, outcome, task=task) == words
+def test_no_other_reason_is_explained_by_an_exception(tmp_path, words, status, task):
+    assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, status, task=task) == words
 
 
 @pytest.mark.parametrize(("code", "is_added"), [(1, True), (241, True), (143, True), (247, False), (-9, False)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records.nccl_report import NcclReport, link_contradictions, nccl_report, read_nccl_report
 
@@ -49,13 +49,13 @@ def test_cards_are_those_of_the_network_that_is_used():
 @pytest.mark.parametrize(
     ("name", "link", "nodes", "message"),
     [
-        ("one_h100", "100 Gbit/s InfiniBand", 2, "NCCL exchanges by TCP over eth0 between nodes"),
+        ("one_h100", "100 Gbit/s InfiniBand", 2, "NCCL communicates by TCP over eth0 between nodes"),
         ("shared_memory", "NVLink", 1, "NCCL connects 4 pairs of ranks by SHM, through the host"),
     ],
 )
 def test_another_link_in_the_cluster_file_is_a_contradiction(name, link, nodes, message):
     [contradiction] = link_contradictions(sample(name), link, nodes)
-    assert contradiction == f"{message}, but the cluster file says link: {link}"
+    assert contradiction == f"{message}, but the cluster file says interconnect: {link}"
 
 
 def test_only_what_is_stated_as_it_is_contradicts_nothing():
@@ -68,5 +68,5 @@ def test_only_what_is_stated_as_it_is_contradicts_nothing():
 
 
 def test_a_run_in_which_nccl_wrote_nothing_has_no_report(tmp_path):
-    with pytest.raises(EvidenceError, match="NCCL wrote no report"):
+    with pytest.raises(RecordError, match="NCCL wrote no report"):
         read_nccl_report(RunPaths(tmp_path))

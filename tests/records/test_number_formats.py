@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.records.run import Run, read_run
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
 
 HALF = {"devices_per_node": 2, "precision": "amp_fp16", "loss_scaling": "dynamic"}
@@ -69,14 +69,14 @@ def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path):
 )
 def test_a_run_of_another_precision_is_not_counted(tmp_path, changes, values, reason):
     run = run_with(tmp_path, changes, values)
-    assert run.outcome is Outcome.FAILED
+    assert run.status is RunStatus.FAILED
     assert reason in run.reason
 
 
 @pytest.mark.parametrize(("gradient_bytes", "fits"), [(1_999_999, False), (2_000_000, True), (2_100_000, True)])
 def test_parameters_of_16_bits_have_gradients_of_16_bits_but_for_batch_norm(tmp_path, gradient_bytes, fits, snapshot):
     """Of a million parameters; and only with the level O2."""
-    requested = {"exchange_steps": 0, "precision": "amp_fp16_o2"}
+    requested = {"communication_only_steps": 0, "precision": "amp_fp16_o2"}
     assert run_with(tmp_path / "o2", requested, {}, gradient_bytes=gradient_bytes).completed == fits
     o1 = run_with(tmp_path / "o1", requested | {"precision": "amp_fp16"}, {}, gradient_bytes=gradient_bytes)
     assert o1.reason == snapshot

@@ -3,17 +3,17 @@
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.metrics.communication import exposed_seconds
+from dlperf_study.metrics.communication import exposed_communication_seconds
 from dlperf_study.metrics.computation import input_seconds
 from dlperf_study.metrics.throughput import throughput, token_throughput
 from dlperf_study.records.rank_agreement import PROGRAM
 from dlperf_study.records.run import read_run
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import change, configuration, read_lines, write_lines, write_run
 
-ASKED = configuration(devices_per_node=2, computation_steps=0, exchange_steps=0, input_steps=0)
+ASKED = configuration(devices_per_node=2, compute_only_steps=0, communication_only_steps=0, input_only_steps=0)
 #: What only the worker knows.
-OF_THE_WORKER = ("parameters", "gradient_bytes", "flops_per_sample", "exchange_threads", "flops_source")
+OF_THE_WORKER = ("parameters", "gradient_bytes", "flops_per_sample", "communication_threads", "flops_source")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_program_without_a_model_counts_with_warnings(run):
     read = read_run(run)
     assert read.completed, read.reason
     assert program_subjects(run) == 2
-    assert (exposed_seconds(read), input_seconds(read)) == (None, None)
+    assert (exposed_communication_seconds(read), input_seconds(read)) == (None, None)
 
 
 @pytest.mark.parametrize(("checksum", "rank"), [("initial", 0), ("different", 1)])
@@ -50,7 +50,7 @@ def test_parameters_are_judged_for_the_worker_and_doubted_for_a_program(run, che
     checksums = {"parameter_checksum": checksum}
     rewrite(run, rank, last=checksums, first={"recorded_by": "worker"})
     rewrite(run, 1 - rank, first={"recorded_by": "worker"})
-    assert read_run(run).outcome is Outcome.FAILED
+    assert read_run(run).status is RunStatus.FAILED
     for each in range(2):
         rewrite(run, each)
     read = read_run(run)
@@ -59,7 +59,7 @@ def test_parameters_are_judged_for_the_worker_and_doubted_for_a_program(run, che
 
 
 def test_a_log_of_the_job_is_that_of_all_ranks(run):
-    rewrite(run, 0, first={"recorded_by": "log", "scope": "job", "exchange": "unknown"}, without=OF_THE_WORKER)
+    rewrite(run, 0, first={"recorded_by": "log", "scope": "job", "communication": "unknown"}, without=OF_THE_WORKER)
     run.rank_log(1).unlink()
     change(run, ranks_seen=[0])
     read = read_run(run)
@@ -84,5 +84,5 @@ def test_recorded_samples_and_tokens_make_the_rates(run):
 def test_a_worker_must_say_what_only_it_knows(run):
     rewrite(run, 0, first={"recorded_by": "worker"}, without=("parameters",))
     read = read_run(run)
-    assert read.outcome is Outcome.FAILED
+    assert read.status is RunStatus.FAILED
     assert "parameters" in read.reason

@@ -1,12 +1,12 @@
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.records.rank_log import read_rank_log
 from tests.evidence_factory import GRADIENT_BYTES, Recipe, configuration, rank_lines, write_lines
 
 ASKED = configuration(devices_per_node=2)
 #: The lines of a log: the rank, nine windows, of which the third is training, and the end.
-RANK, WARMUP, TRAINING, AFTER, PART, EXCHANGE, END = 0, 1, 3, 4, 5, 9, 10
+RANK, WARMUP, TRAINING, AFTER, PART, COMMUNICATION_ALONE, END = 0, 1, 3, 4, 5, 9, 10
 NO_STEPS = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
@@ -21,9 +21,9 @@ def log(tmp_path):
 
 
 def test_a_window_holds_the_numbers_of_its_line(log, lines):
-    # A log from before memory was counted is read, and the smallest part of an exchange is one byte.
+    # A log from before memory was counted is read, and the smallest part of a communication is one byte.
     del lines[END]["peak_memory"]
-    lines[PART] |= {"bytes": 1, "name": "exchange_1"}
+    lines[PART] |= {"bytes": 1, "name": "communication_1"}
     write_lines(log, lines)
     read = read_rank_log(log)
     window = read.windows["training"]
@@ -32,7 +32,7 @@ def test_a_window_holds_the_numbers_of_its_line(log, lines):
     assert window.mean_seconds == pytest.approx(sum(lines[TRAINING]["step_seconds"]) / ASKED.measured_steps)
     assert read.process == ("host-a", 4000, lines[RANK]["wall_anchor"]["unix_ns"])
     assert "peak_memory" not in read.end
-    assert read.windows["exchange_1"].bytes == 1
+    assert read.windows["communication_1"].bytes == 1
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_window_holds_the_numbers_of_its_line(log, lines):
 )
 def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
     write_lines(log, [lines[index] for index in kept])
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         read_rank_log(log)
 
 
@@ -64,15 +64,19 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
             {"step_seconds": [0.1] + [0.0] * 19},
             r"line 4: step_seconds\[1\] is 0.0; it must be at least 1e-09",
         ),
-        (EXCHANGE, {"bytes": 5}, "window exchange exchanged 5 bytes, but the gradients have 4000000"),
-        (PART, {"bytes": None}, "window exchange_4096 exchanged None bytes"),
-        (PART, {"bytes": GRADIENT_BYTES + 1, "name": f"exchange_{GRADIENT_BYTES + 1}"}, "but the gradients have"),
-        (PART, {"bytes": 0, "name": "exchange_0"}, "window exchange_0 exchanged 0 bytes"),
+        (COMMUNICATION_ALONE, {"bytes": 5}, "window communication transferred 5 bytes, but the gradients have 4000000"),
+        (PART, {"bytes": None}, "window communication_4096 transferred None bytes"),
+        (PART, {"bytes": GRADIENT_BYTES + 1, "name": f"communication_{GRADIENT_BYTES + 1}"}, "but the gradients have"),
+        (PART, {"bytes": 0, "name": "communication_0"}, "window communication_0 transferred 0 bytes"),
         (WARMUP, {"ended_by": "luck"}, "ended_by is 'luck'; the choices are 'steady', 'limit' or 'steps'"),
         (WARMUP, {"ended_by": None}, "window warmup: ended_by is missing; each warmup has that"),
         (TRAINING, {"ended_by": "steady"}, "window training: ended_by is steady; each warmup has that"),
         (TRAINING, {"input_seconds": [0.0] * 20}, "missing in warmup, computation_before, computation_after, but"),
-        (EXCHANGE, {"input_seconds": [0.0] * 10}, "window exchange has input_seconds, but its steps take"),
+        (
+            COMMUNICATION_ALONE,
+            {"input_seconds": [0.0] * 10},
+            "window communication has input_seconds, but its steps take",
+        ),
         (AFTER, NO_STEPS, "window computation_after has no step"),
         (TRAINING, {"losses": ["x"] * 20}, r"losses\[0\] is 'x', which is not a number; 19 more"),
         (TRAINING, {"seconds": 10**400}, "line 4: seconds is 1000.*which is not a"),
@@ -81,8 +85,8 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (RANK, {"pid": 10**30}, "line 1: pid is 10+; it must be at most"),
         (
             RANK,
-            {"exchange": "gossip"},
-            "exchange is 'gossip'; the choices are 'none', 'all_reduce', 'push_pull', 'synchronous_push_pull' or ",
+            {"communication": "gossip"},
+            "communication is 'gossip'; the choices are 'none', 'all_reduce', 'push_pull', 'synchronous_push_pull' or ",
         ),
         (END, {"drain_seconds": "0"}, "line 11: drain_seconds is '0', which is not a number"),
         (END, {"drain_seconds": -1.5}, "drain_seconds is -1.5; it must be at least 0"),
@@ -96,7 +100,7 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
 def test_a_damaged_rank_log_is_refused(log, lines, line, values, message):
     lines[line] |= values
     write_lines(log, lines)
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         read_rank_log(log)
 
 
@@ -112,7 +116,7 @@ def test_steps_that_can_not_have_waited_so_long_are_refused(log, input_seconds, 
     lines = rank_lines(ASKED, 0, 1, Recipe(input_seconds=0.001))
     lines[TRAINING]["input_seconds"] = input_seconds
     write_lines(log, lines)
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         read_rank_log(log)
 
 
@@ -127,21 +131,21 @@ def test_a_log_has_the_time_for_which_each_step_waited_and_in_older_ones_none_di
     windows = read_rank_log(log).windows
     assert windows["training"].input_seconds.tolist() == waiting[TRAINING]["input_seconds"]
     assert windows["training"].work_seconds == pytest.approx(windows["training"].step_seconds - 0.001, rel=1e-3)
-    assert windows["input"].steps == ASKED.input_steps
+    assert windows["input"].steps == ASKED.input_only_steps
 
 
 def test_a_log_cut_off_within_a_line_is_refused(log, lines, refused):
     write_lines(log, lines)
     log.write_text(log.read_text()[:-30])
-    with refused(EvidenceError):
+    with refused(RecordError):
         read_rank_log(log)
 
 
 def test_a_log_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(log, lines, refused):
-    del lines[RANK]["exchange_threads"]
+    del lines[RANK]["communication_threads"]
     lines[RANK]["format"] = 1
     write_lines(log, lines)
-    with refused(EvidenceError):
+    with refused(RecordError):
         read_rank_log(log)
 
 
@@ -152,5 +156,5 @@ def test_the_steps_of_a_window_last_as_long_as_it_but_for_a_hundredth(log, lines
     if is_possible:
         assert read_rank_log(log).windows["training"].seconds == 100.0
         return
-    with refused(EvidenceError):
+    with refused(RecordError):
         read_rank_log(log)

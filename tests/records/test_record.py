@@ -10,11 +10,11 @@ import pytest
 
 from dlperf_study.core.code_identity import MeasuringCode
 from dlperf_study.core.paths import RunPaths, StudyPaths
-from dlperf_study.execution.repetitions import driver_facts
+from dlperf_study.execution.repetitions import controller_facts
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.records.run import read_run
 from dlperf_study.records.run_record import RequestedRun, read, record, write
-from dlperf_study.study.job import JobResult, Outcome, Turn
+from dlperf_study.study.job import JobResult, RunStatus, Turn
 from dlperf_study.training import models
 from tests.evidence_factory import CODE, configuration, read_lines, write_lines, write_run
 
@@ -26,11 +26,11 @@ NODE = {
     "hardware": {"host": "host-a", "cores": 2},
     "software": {"python": "3.11"},
     "variables": {},
-    "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
+    "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "orphans_ended": ["1: sleep"]},
 }
-WELL = JobResult(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
+WELL = JobResult(RunStatus.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
 BADLY = replace(
-    WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
+    WELL, status=RunStatus.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
 )
 Line = dict[str, Any]
 NO_TEXT = os.fsdecode(b"caf\xe9")
@@ -47,7 +47,7 @@ def run(tmp_path: Any) -> RunPaths:
 def recorded(run: RunPaths, result: JobResult = WELL, turn: Turn = BY_HAND) -> dict[str, Any]:
     cluster = Cluster("local", 1, 2, device="cpu", device_name="a device", launcher="local")
     requested = RequestedRun(ASKED, 1, "f" * 64, run, MeasuringCode(digest=CODE), turn=turn)
-    return record(requested, result, driver_facts(cluster))
+    return record(requested, result, controller_facts(cluster))
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -56,17 +56,17 @@ def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 
 
 
 def test_a_rank_that_counts_other_work_than_its_model_is_no_run_that_counts(run):
-    """The driver knows the model: so a program of a rank that counts wrongly is found on any machine."""
+    """The controller knows the model: so a program of a rank that counts wrongly is found on any machine."""
     cluster = Cluster("local", 1, 2, device="cpu", device_name="a device", launcher="local")
     requested = RequestedRun(ASKED, 1, "f" * 64, run, MeasuringCode(digest=CODE))
-    driver = driver_facts(cluster, ASKED)
+    controller = controller_facts(cluster, ASKED)
     by_formula = models.load("resnet50").flops(ASKED)
-    assert driver.flops_per_sample == by_formula
-    assert "flops_per_sample of rank 0 is 2e+09, but 2.4" in record(requested, WELL, driver)["reason"]
+    assert controller.flops_per_sample == by_formula
+    assert "flops_per_sample of rank 0 is 2e+09, but 2.4" in record(requested, WELL, controller)["reason"]
     for rank in range(2):
         change(run, "rank", lambda _: {"flops_per_sample": by_formula}, rank)
-    facts = record(requested, WELL, driver)
-    assert (facts["outcome"], facts["flops_per_sample"]) == (Outcome.COMPLETED, by_formula)
+    facts = record(requested, WELL, controller)
+    assert (facts["status"], facts["flops_per_sample"]) == (RunStatus.COMPLETED, by_formula)
     write(facts, run)
     assert read_run(run).completed
 
@@ -75,14 +75,14 @@ def test_what_is_written_is_what_is_read(run):
     by_hand = recorded(run)
     assert (by_hand["order"], by_hand["round"], by_hand["position"]) == ("by hand", None, None)
     assert "tail" not in by_hand
-    write(recorded(run, turn=Turn("rounds", 1, 4)), run)
+    write(recorded(run, turn=Turn("interleaved", 1, 4)), run)
     assert read_run(run).completed
     facts = read_run(run).facts
     assert (facts["seconds"], facts["ranks_seen"], facts["exit_codes"]) == (12.5, [0, 1], {"node-0": 0})
-    assert (facts["order"], facts["round"], facts["position"]) == ("rounds", 1, 4)
+    assert (facts["order"], facts["round"], facts["position"]) == ("interleaved", 1, 4)
 
 
-@pytest.mark.parametrize("wrong", [{"format": 0}, {"outcome": "fine"}, {"seconds": "12"}])
+@pytest.mark.parametrize("wrong", [{"format": 0}, {"status": "fine"}, {"seconds": "12"}])
 def test_a_record_that_is_not_valid_is_none(run, wrong):
     facts = recorded(run)
     write(facts, run)
@@ -94,14 +94,14 @@ def test_a_record_that_is_not_valid_is_none(run, wrong):
 
 
 def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run):
-    ended = JobResult(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
+    ended = JobResult(RunStatus.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
     write(recorded(run, ended), run)
     read_back = read_run(run)
-    assert (read_back.outcome, read_back.reason, read_back.facts["started"]) == (Outcome.KILLED, ended.reason, None)
+    assert (read_back.status, read_back.reason, read_back.facts["started"]) == (RunStatus.KILLED, ended.reason, None)
 
 
 def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run):
-    load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
+    load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "orphans_ended": ["2: sleep"]}
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}
     facts = recorded(run, replace(WELL, nodes=(NODE, other)))
     assert facts["environment"]["hardware"] == {"host": "host-a", "cores": 2}
@@ -109,7 +109,7 @@ def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busi
     assert facts["load"] == {
         "waited_seconds": 3.0,
         "busy_cores_before": 0.1,
-        "survivors_ended": ["1: sleep", "h2: 2: sleep"],
+        "orphans_ended": ["1: sleep", "h2: 2: sleep"],
         "busy_cores_during": 0.2,
     }
 
@@ -127,11 +127,11 @@ def test_a_run_of_the_future_is_recorded_so_that_it_can_be_read(run, result):
     """The clock of its first node is an hour ahead."""
     started = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     facts = recorded(run, replace(result, started=started))
-    assert (facts["outcome"], facts["started"]) == (Outcome.FAILED, None)
+    assert (facts["status"], facts["started"]) == (RunStatus.FAILED, None)
     reason = f"it started at {started}, which is in the future here: set the clock of its first node"
     assert facts["reason"] == (reason if result is WELL else BADLY.reason)
     write(facts, run)
-    assert read_run(run).outcome is Outcome.FAILED
+    assert read_run(run).status is RunStatus.FAILED
 
 
 def test_what_no_node_said_is_not_made_up(run):
@@ -143,28 +143,28 @@ def test_what_no_node_said_is_not_made_up(run):
 
 
 def test_ranks_that_contradict_make_a_failure(run):
-    assert recorded(run)["outcome"] == "completed"
+    assert recorded(run)["status"] == "completed"
     change(run, "window", lambda line: {"losses": [float("nan")] * len(line["losses"])})
     facts = recorded(run)
-    assert facts["outcome"] == "failed"
+    assert facts["status"] == "failed"
     assert "warmup is nan): batch norm" in facts["reason"]
 
 
 def test_out_of_memory_by_the_kernels_count_and_a_missing_log_make_a_failure(run):
     run.rank_log(1).unlink()
     facts = recorded(run)
-    assert (facts["outcome"], facts["ranks_seen"], facts["ranks_expected"]) == ("failed", [0], 2)
+    assert (facts["status"], facts["ranks_seen"], facts["ranks_expected"]) == ("failed", [0], 2)
     assert facts["reason"].endswith("rank-00001.jsonl: is missing")
-    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
-    assert recorded(run, killed)["outcome"] == "out_of_memory"
+    killed = JobResult(RunStatus.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
+    assert recorded(run, killed)["status"] == "out_of_memory"
 
 
 @pytest.mark.parametrize("text", ["RuntimeError: ResourceExhaustedError: Out of memory error on GPU 0", "MemoryError"])
 def test_out_of_memory_by_the_last_words(run, text):
-    assert recorded(run, BADLY)["outcome"] == "failed"
+    assert recorded(run, BADLY)["status"] == "failed"
     (run.folder / "node-0.log").write_text("LAUNCH INFO\n" + text + "\n")
     facts = recorded(run, BADLY)
-    assert (facts["outcome"], facts["tail"]["node-0"][-1]) == ("out_of_memory", text)
+    assert (facts["status"], facts["tail"]["node-0"][-1]) == ("out_of_memory", text)
 
 
 def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
@@ -177,7 +177,7 @@ def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
         environment={"KEY": "hunter2-of-the-file"},
         pass_environment=("SITE_TOKEN",),
     )
-    facts = record(RequestedRun(ASKED, 1, "f" * 64, run), BADLY, driver_facts(cluster))
+    facts = record(RequestedRun(ASKED, 1, "f" * 64, run), BADLY, controller_facts(cluster))
     shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
     assert facts["reason"] == f"node-0 exited with code 1: {shown}"
     assert facts["tail"]["node-0"] == [shown]
@@ -185,12 +185,12 @@ def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
 
 def test_a_name_that_is_no_text_makes_no_record_unreadable(run):
     """A variable, a process or a folder may have bytes that are not UTF-8; no reader of JSON takes Python's."""
-    node = {**NODE, "variables": {"LANG": NO_TEXT}, "load": {**NODE["load"], "survivors_ended": [f"1: {NO_TEXT}"]}}
+    node = {**NODE, "variables": {"LANG": NO_TEXT}, "load": {**NODE["load"], "orphans_ended": [f"1: {NO_TEXT}"]}}
     write(recorded(run, replace(WELL, reason="", nodes=(node,))), run)
     facts = read_run(run).facts
     assert facts["environment"]["variables"] == {"LANG": "caf?"}
-    assert facts["load"]["survivors_ended"] == ["1: caf?"]
-    assert facts["outcome"] is Outcome.COMPLETED
+    assert facts["load"]["orphans_ended"] == ["1: caf?"]
+    assert facts["status"] is RunStatus.COMPLETED
     assert read_run(run).completed
 
 
@@ -222,7 +222,7 @@ def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run):
     assert not requested.state().is_completed
     write(recorded(run), run)
     assert requested.state().is_completed
-    assert not replace(requested, fingerprint="0" * 64).state().is_completed
+    assert not replace(requested, cache_key="0" * 64).state().is_completed
     log = run.rank_log(1)
     log.write_text(log.read_text()[:-30])
     assert not requested.state().is_completed

@@ -4,18 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.records.run import DuplicateRuns, read_run
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import Recipe, change, configuration, rank_lines, run_json, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2)
 RECORD = run_json(ASKED, 1, Recipe())
-#: The windows of exchanges with their bytes: from 4 KiB to all gradients, each 5.6 times the one before.
-EXCHANGES = {f"exchange_{size}": size for size in (4096, 22896, 128000, 715540)} | {"exchange": 4_000_000}
+#: The windows of transfers with their bytes: from 4 KiB to all gradients, each 5.6 times the one before.
+COMMUNICATIONS = {f"communication_{size}": size for size in (4096, 22896, 128000, 715540)} | {
+    "communication": 4_000_000
+}
 #: The lines of a log: the rank, the windows, of which the fourth is training, and the end.
-TRAINING, AFTER, PART, EXCHANGE, END = 3, 4, 5, 9, 10
+TRAINING, AFTER, PART, COMMUNICATION_ALONE, END = 3, 4, 5, 9, 10
 
 
 @pytest.fixture
@@ -29,12 +31,12 @@ def lines(rank=0, asked=ASKED):
 
 def test_a_complete_run_is_read_and_only_its_exchange_has_bytes(paths):
     run = read_run(paths)
-    assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
+    assert (run.configuration_id, run.repetition, run.status) == (ASKED.configuration_id, 1, RunStatus.COMPLETED)
     assert [log.rank for log in run.ranks] == [0, 1]
     computation = ["computation_before", "training", "computation_after"]
-    assert list(run.ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
+    assert list(run.ranks[0].windows) == ["warmup", *computation, *COMMUNICATIONS]
     windows = read_run(paths).ranks[0].windows
-    assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
+    assert {name: window.bytes for name, window in windows.items() if window.bytes} == COMMUNICATIONS
 
 
 def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths, refused):
@@ -42,43 +44,43 @@ def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lack
     for key in ("order", "round", "position", "diagnostics"):
         del record[key]
     paths.run_file.write_text(json.dumps(record | {"format": 1, "complaints": []}))
-    with refused(EvidenceError):
+    with refused(RecordError):
         read_run(paths)
 
 
-@pytest.mark.parametrize("key", ["of_a_later_version", "worker_code", "fingerprint_definition"])
+@pytest.mark.parametrize("key", ["of_a_later_version", "worker_code", "cache_key_definition"])
 def test_a_record_of_another_version_counts_with_what_only_that_version_knows(paths, key):
-    change(paths, **{key: 3 if key == "fingerprint_definition" else "later"})
+    change(paths, **{key: 3 if key == "cache_key_definition" else "later"})
     assert read_run(paths).completed
     assert key in read_run(paths).facts
 
 
 def test_a_parameter_of_a_later_version_is_named_as_such_and_one_of_this_version_has_its_default(paths):
     record = json.loads(paths.run_file.read_text())
-    earlier = {name: value for name, value in record["configuration"].items() if name != "input_steps"}
+    earlier = {name: value for name, value in record["configuration"].items() if name != "input_only_steps"}
     change(paths, configuration=earlier)
     assert read_run(paths).completed
     change(paths, configuration=earlier | {"sharding": "full"})
-    with pytest.raises(EvidenceError, match=r"unknown sharding.*a later version"):
+    with pytest.raises(RecordError, match=r"unknown sharding.*a later version"):
         read_run(paths)
 
 
 def test_a_parameter_of_an_earlier_version_is_left_out(paths):
     record = json.loads(paths.run_file.read_text())
-    identity = read_run(paths).identity
+    configuration_id = read_run(paths).configuration_id
     change(paths, configuration=record["configuration"] | {"trace_steps": 4})
     run = read_run(paths)
-    assert (run.completed, run.identity) == (True, identity)
+    assert (run.completed, run.configuration_id) == (True, configuration_id)
 
 
 def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path, snapshot):
     """A run that trains alone has no further window, and one that is broken down lacks none."""
-    paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repeats=6, breakdown_from=2)
-    assert asked.identity == ASKED.identity
+    paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repetitions=6, breakdown_from=2)
+    assert asked.configuration_id == ASKED.configuration_id
     alone, broken_down = (write_run(paths, asked, repetition) for repetition in (1, 2))
     assert list(read_run(alone).ranks[0].windows) == ["warmup", "training"]
     computation = ["computation_before", "training", "computation_after"]
-    assert list(read_run(broken_down).ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
+    assert list(read_run(broken_down).ranks[0].windows) == ["warmup", *computation, *COMMUNICATIONS]
     for rank in (0, 1):
         write_lines(alone.rank_log(rank), rank_lines(ASKED, rank, 1, Recipe()))
     assert read_run(alone).reason == snapshot
@@ -87,7 +89,7 @@ def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path, snapshot):
 def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
     paths.rank_log(1).unlink()
     run = read_run(paths)
-    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert (run.status, run.ranks) == (RunStatus.FAILED, ())
     assert "rank-00001.jsonl: is missing" in run.reason
 
 
@@ -99,15 +101,15 @@ def test_a_log_of_another_run_is_not_counted(paths, snapshot):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"order": "random"}, "order is 'random'; the choices are 'rounds', 'blocks' or 'by hand'"),
+        ({"order": "random"}, "order is 'random'; the choices are 'interleaved', 'sequential' or 'by hand'"),
         ({"round": 0}, "round is 0; it must be at least 1"),
-        ({"position": None}, "order is 'rounds', but round is 1 and position None"),
-        ({"order": "blocks"}, "order is 'blocks', but round is 1 and position 1"),
-        ({"outcome": "fine"}, "outcome is 'fine'; the choices are 'completed', 'failed'"),
+        ({"position": None}, "order is 'interleaved', but round is 1 and position None"),
+        ({"order": "sequential"}, "order is 'sequential', but round is 1 and position 1"),
+        ({"status": "fine"}, "status is 'fine'; the choices are 'completed', 'failed'"),
         ({"load": None}, "load is null, which is not a mapping"),
         ({"load": {}}, "load.waited_seconds is missing; 3 more of its values are wrong"),
         ({"repetition": 2}, "is run 2 of"),
-        ({"configuration_identity": "another"}, "is run 1 of another"),
+        ({"configuration_id": "another"}, "is run 1 of another"),
         ({"configuration": {}}, "missing study"),
         ({"configuration": ASKED.as_dict() | {"seed": 9}}, "but its parameters make it paddle_collective-"),
         ({"diagnostics": [{"subject": "x"}]}, r"diagnostics\[0\].message is missing"),
@@ -121,7 +123,10 @@ def test_a_log_of_another_run_is_not_counted(paths, snapshot):
         ({"seconds": -3.0}, "seconds is -3.0; it must be at least 0"),
         ({"repetition": True}, "repetition is true, which is not an integer"),
         ({"repetition": 10**30}, "repetition is 10+; it must be at most"),
-        ({"configuration": ASKED.as_dict() | {"repeats": 10**400}}, "repeats is 10+, which is not a number up to"),
+        (
+            {"configuration": ASKED.as_dict() | {"repetitions": 10**400}},
+            "repetitions is 10+, which is not a number up to",
+        ),
         ({"reason": "\ud800"}, r"reason is '\\ud800', which is no text"),
         ({"nodes": [{"name": "a", "address": 5}]}, r"nodes\[0\].address is 5, which is not a string"),
         ({"exit_codes": None}, "exit_codes is null"),
@@ -133,7 +138,7 @@ def test_a_log_of_another_run_is_not_counted(paths, snapshot):
 )
 def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
     change(paths, **values)
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         read_run(paths)
 
 
@@ -142,16 +147,20 @@ def test_a_missing_or_unreadable_run_file_is_refused(paths, text):
     paths.run_file.unlink()
     if text is not None:
         paths.run_file.write_text(text)
-    with pytest.raises(EvidenceError, match=r"run\.json: is missing" if text is None else r"run\.json"):
+    with pytest.raises(RecordError, match=r"run\.json: is missing" if text is None else r"run\.json"):
         read_run(paths)
 
 
 @pytest.mark.parametrize(
     ("line", "values", "message"),
     [
-        (EXCHANGE, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
-        (PART, {"bytes": 8192}, "window exchange_4096 exchanged 8192 bytes, so that is not its name"),
-        (PART, {"steps": 1, "seconds": 0.01, "step_seconds": [0.01]}, "exchange_4096 has 1 steps; requested were 10"),
+        (COMMUNICATION_ALONE, {"bytes": 40_000_000}, "transferred 40000000 bytes, but the gradients have 4000000"),
+        (PART, {"bytes": 8192}, "window communication_4096 transferred 8192 bytes, so that is not its name"),
+        (
+            PART,
+            {"steps": 1, "seconds": 0.01, "step_seconds": [0.01]},
+            "communication_4096 has 1 steps; requested were 10",
+        ),
         (TRAINING, {"seconds": float("inf")}, "line 4: seconds is inf, which is not a finite number"),
         (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "not finite (rank 1: loss 19 of window training is nan)"),
         (AFTER, {"losses": [float("-inf")] * 5}, "not finite (rank 1: loss 0 of window computation_after is -inf)"),
@@ -159,7 +168,7 @@ def test_a_missing_or_unreadable_run_file_is_refused(paths, text):
         (0, {"host": "host-b"}, "the ranks of node 0 ran on host-a, host-b: a node is one host"),
         (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
         (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
-        (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
+        (0, {"gradient_bytes": 8, "communication": "push_pull"}, "8"),
         (0, {"library": "torch"}, "different values of library (paddle, torch)"),
         (0, {"library_version": "2.0"}, "rank 1 trained with paddle 2.0, but run.json says 3.0.0"),
         (0, {"parameters": 5}, "different values of parameters (1000000, 5)"),
@@ -172,7 +181,7 @@ def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, mes
     damaged[line] = {**damaged[line], **values}
     write_lines(paths.rank_log(1), damaged)
     run = read_run(paths)
-    assert run.outcome is Outcome.FAILED
+    assert run.status is RunStatus.FAILED
     assert message in run.reason
 
 
@@ -235,7 +244,7 @@ def test_a_window_of_steps_has_no_more_than_requested(tmp_path, snapshot):
 def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):
     change(paths, **values)
     run = read_run(paths)
-    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert (run.status, run.ranks) == (RunStatus.FAILED, ())
     assert message in run.reason
 
 
@@ -280,11 +289,19 @@ def test_the_environment_has_the_hardware_of_the_first_node(paths):
 @pytest.mark.parametrize(
     ("parameters", "alter", "message"),
     [
-        ({}, {"exchange": "none"}, "exchange is none in a run of 2 ranks and 0 servers"),
-        ({"devices_per_node": 1, "servers": 1}, {"exchange": "none"}, "exchange is none in a run of 1 rank and 1"),
-        ({"devices_per_node": 1}, {"exchange": "all_reduce"}, "exchange is all_reduce in a run of 1 rank"),
-        ({"strategy": "all_reduce"}, {"exchange": "push_pull"}, "push_pull, but the strategy is all_reduce"),
-        ({"strategy": "sync", "servers": 1}, {"exchange": "push_pull"}, "push_pull, but the strategy is sync"),
+        ({}, {"communication": "none"}, "communication is none in a run of 2 ranks and 0 servers"),
+        (
+            {"devices_per_node": 1, "parameter_servers": 1},
+            {"communication": "none"},
+            "communication is none in a run of 1 rank and 1",
+        ),
+        ({"devices_per_node": 1}, {"communication": "all_reduce"}, "communication is all_reduce in a run of 1 rank"),
+        ({"strategy": "all_reduce"}, {"communication": "push_pull"}, "push_pull, but the strategy is all_reduce"),
+        (
+            {"strategy": "sync", "parameter_servers": 1},
+            {"communication": "push_pull"},
+            "push_pull, but the strategy is sync",
+        ),
         ({}, {"gradient_bytes": 2_000_000}, "2000000, which doesn't fit 1000000 parameters of 4 bytes: 4000000"),
         ({"gradient_compression": "fp16"}, {"gradient_bytes": 4_000_000}, "doesn't fit 1000000 parameters of 2 bytes"),
         ({"classifier": "sharded"}, {"gradient_bytes": 4_000_004}, "doesn't fit"),
@@ -299,7 +316,7 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
         changed = lines(rank, two_devices)
         changed[0] |= alter
         for line in changed:
-            if line.get("name") == "exchange":
+            if line.get("name") == "communication":
                 line["bytes"] = changed[0]["gradient_bytes"]
         write_lines(paths.rank_log(rank), changed)
     run = read_run(paths)
@@ -308,19 +325,19 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
 
 
 @pytest.mark.parametrize(
-    ("driver_code", "rank_codes", "reason"),
+    ("controller_code", "rank_codes", "reason"),
     [
         ("c0de", ("c0de", "c0de"), ""),
         ("c0de", ("c0de", "0ther"), "the ranks have different values of code (c0de, 0ther)"),
-        ("c0de", ("0ther", "0ther"), "the ranks ran other measuring code than the driver of the study"),
+        ("c0de", ("0ther", "0ther"), "the ranks ran other measuring code than the controller of the study"),
     ],
 )
-def test_the_ranks_and_the_driver_ran_the_same_code(paths, driver_code, rank_codes, reason):
+def test_the_ranks_and_the_driver_ran_the_same_code(paths, controller_code, rank_codes, reason):
     for rank, code in enumerate(rank_codes):
         changed = lines(rank)
         changed[0]["code"] = code
         write_lines(paths.rank_log(rank), changed)
-    change(paths, code=driver_code)
+    change(paths, code=controller_code)
     run = read_run(paths)
     assert run.completed == (not reason)
     assert reason in run.reason
@@ -355,7 +372,7 @@ def test_a_run_by_the_same_processes_is_a_copy_and_not_counted(tmp_path, snapsho
 
 def test_a_folder_is_a_run_by_one_name_only(tmp_path):
     """Else a copy named 01 would be the first repetition once more."""
-    paths = StudyPaths(tmp_path).configuration(ASKED.identity)
+    paths = StudyPaths(tmp_path).configuration(ASKED.configuration_id)
     for name in ("1", "01", "2", "0", "001"):
         (paths.folder / "runs" / name).mkdir(parents=True)
     assert [run.folder.name for run in paths.runs()] == ["1", "2"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.records.rank_agreement import _check_windows
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run_agreement import contradictory_parameters, different_beginnings, different_losses
@@ -20,14 +20,14 @@ def logs_of(
     trained: list[str],
     losses: list[list[float]] | None = None,
     built: str | list[str] = BUILT,
-    exchange: str = "collectives",
+    communication: str = "collectives",
 ) -> list[RankLog]:
     """Return logs of ranks that ended with these digests and had these losses in training."""
     losses, logs = losses or [[]] * len(trained), []
     for rank, (digest, of_rank) in enumerate(zip(trained, losses, strict=True)):
         windows = {name: window(name, of_rank) for name in ("warmup", "training")}
         end: Any = {"initial_checksum": built if built == BUILT else built[rank], "parameter_checksum": digest}
-        facts: Any = {"exchange": exchange}
+        facts: Any = {"communication": communication}
         logs.append(RankLog(rank, facts, windows, end))
     return logs
 
@@ -41,7 +41,7 @@ def test_one_rank_that_counts_its_samples_and_one_that_does_not_are_refused():
     logs = logs_of(["a", "a"])
     counted = replace(logs[0].windows["training"], samples=np.ones(1))
     logs[0].windows["training"] = counted
-    with pytest.raises(EvidenceError, match="rank 0 counted the samples of window training, rank 1 did not"):
+    with pytest.raises(RecordError, match="rank 0 counted the samples of window training, rank 1 did not"):
         _check_windows(logs, "run 1")
     logs[1].windows["training"] = counted
     _check_windows(logs, "run 1")
@@ -69,7 +69,7 @@ def test_ranks_that_built_different_models_divide_a_patchwork():
     logs = logs_of(["a", "b"], built=["one", "two"])
     assert "patchwork" in next(different_beginnings(logs))
     assert not [*different_beginnings(logs_of(["a", "b"]))]
-    sent = logs_of(["a", "a"], built=["one", "two"], exchange="all_reduce")
+    sent = logs_of(["a", "a"], built=["one", "two"], communication="all_reduce")
     assert not [*different_beginnings(sent)]
 
 

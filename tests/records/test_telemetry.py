@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.records.telemetry import read_telemetry
 from dlperf_study.records.writers import TelemetryWriter
 from tests.evidence_factory import edit_log
@@ -46,7 +46,7 @@ DAMAGES = {
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES)
 def test_damage_is_said(path, damage, message):
     edit_log(path, damage)
-    with pytest.raises(EvidenceError) as refusal:
+    with pytest.raises(RecordError) as refusal:
         read_telemetry(path)
     assert str(refusal.value).startswith(str(path))
     assert message in str(refusal.value)

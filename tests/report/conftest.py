@@ -9,11 +9,13 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, REPORT_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
-ALONE = Recipe(computation_seconds=0.080)
-TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
+ALONE = Recipe(compute_seconds=0.080)
+TOGETHER = Recipe(
+    compute_seconds=0.080, exposed_communication_seconds=0.024, communication_seconds=0.048, rank_advantage=0.05
+)
 
 
 #: The datasets of this process by what they were made from, and the folder of their evidence.
@@ -25,16 +27,16 @@ def mixed_entries() -> list[Planned]:
     """A baseline, a scaled configuration, too few runs, a failure, a failed baseline, and an unsupported one."""
     one, two, four, eight = (configuration(devices_per_node=count) for count in (1, 2, 4, 8))
     local = configuration(framework="paddle_ps", strategy="local")
-    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
+    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, parameter_servers=1)
     half = configuration(precision="fp16")
-    memory = Recipe(outcome="out_of_memory", reason="trainer-0 asked for 100 % of it & more")
+    memory = Recipe(status="out_of_memory", reason="trainer-0 asked for 100 % of it & more")
     return [
         Planned(one, ALONE, reference=one),
         Planned(two, TOGETHER, reference=two),
         Planned(four, TOGETHER, runs=2, reference=four),
         Planned(eight, memory, runs=1, reference=eight),
-        Planned(local, Recipe(outcome="timeout", reason="no end after 600 s"), runs=1, baseline=local, reference=one),
-        Planned(served, replace(TOGETHER, exchange="push_pull"), baseline=local, reference=two),
+        Planned(local, Recipe(status="timeout", reason="no end after 600 s"), runs=1, baseline=local, reference=one),
+        Planned(served, replace(TOGETHER, communication="push_pull"), baseline=local, reference=two),
         Planned(half, unsupported="precision fp16 is not built", baseline=half, reference=one),
     ]
 
@@ -42,7 +44,7 @@ def mixed_entries() -> list[Planned]:
 def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> Dataset:
     """Write a study with a title and questions, and collect it."""
     plan = write_study(paths, planned)
-    given = {"questions": QUESTIONS, "published": ("tensorpack_multigpu",), **changes}
+    given = {"sections": SECTIONS, "published": ("tensorpack_multigpu",), **changes}
     plan.changed(title="Constructed & shown", **given).write(paths.plan_file)
     return collect(paths)
 

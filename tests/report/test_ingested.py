@@ -51,10 +51,12 @@ def test_what_was_left_out_is_a_footnote_and_the_window_of_dlperf_a_column(datas
     assert "Left out" not in labels
     assert list(table.footnotes) == snapshot
     assert "20 to 119" in table.column(COLUMNS["fixed_window"].label)
-    assert COLUMNS["printed_rate"].label not in labels
+    assert COLUMNS["printed_throughput"].label not in labels
     runs = dataset.runs.copy()
-    runs.loc[runs.index[0], "printed_rate"] = "tokens/s of each device"
-    assert COLUMNS["printed_rate"].label in [h.label for h in tables.stability(replace(dataset, runs=runs)).headings]
+    runs.loc[runs.index[0], "printed_throughput"] = "tokens/s of each device"
+    assert COLUMNS["printed_throughput"].label in [
+        h.label for h in tables.stability(replace(dataset, runs=runs)).headings
+    ]
 
 
 def test_the_same_diagnostic_about_many_logs_is_one_row_and_a_footnote_of_their_rates(dataset, snapshot):
@@ -95,20 +97,20 @@ def test_diagnostics_and_reasons_name_logs_as_they_lie_below_the_folder(dataset,
     [cells] = diagnostic_rows(dataset, diagnostic)
     assert cells[3] == Cell("1n1g/r50_b128_fp32_1.log", code=True)
     reason = "1n1g/r50_b128_fp32_4.log: odd"
-    runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["outcome"] == "failed", reason))
+    runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["status"] == "failed", reason))
     assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [reason]
 
 
 def test_rates_of_runs_have_the_digits_of_published_ones_and_values_next_to_a_throughput_its_own(dataset):
-    for name in ("throughput", "fixed_window_mean_of_rates"):
+    for name in ("throughput", "fixed_window_mean_step_throughput"):
         shown = [text for text in tables.stability(dataset).column(COLUMNS[name].label) if text != MISSING]
         assert len(set(shown)) > 6, "three digits are alike within each of three configurations"
         assert all(text[-3] == "." for text in shown)
-    columns = [tables.measured(dataset).column(COLUMNS[name].label) for name in ("throughput", "mean_of_rates")]
+    columns = [tables.measured(dataset).column(COLUMNS[name].label) for name in ("throughput", "mean_step_throughput")]
     decimals = [[len(text.partition(".")[2]) for text in column] for column in columns]
     assert decimals[0] == decimals[1]
 
 
 def test_configurations_with_unequally_many_logs_are_one_line(dataset):
-    assert dataset.configurations["repeats"].nunique() == 2
+    assert dataset.configurations["repetitions"].nunique() == 2
     assert len(all_series(dataset)) == 1

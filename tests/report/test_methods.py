@@ -18,13 +18,13 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study, write_titled
 
 ONE, TWO, FOUR = (configuration(devices_per_node=count) for count in (1, 2, 4))
-FAILED = Recipe(outcome="failed", reason="exit 1")
+FAILED = Recipe(status="failed", reason="exit 1")
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
     """Return the files of the runs that completed."""
     runs = [json.loads(file.read_text()) for file in folder.glob("**/run.json")]
-    return [run for run in runs if run["outcome"] == "completed"]
+    return [run for run in runs if run["status"] == "completed"]
 
 
 def narrow(dataset: Dataset, wanted: float) -> int:
@@ -42,9 +42,9 @@ def narrow(dataset: Dataset, wanted: float) -> int:
 def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
     quiet, disturbed = Recipe(0.08, noise=0.001), Recipe(0.08, 0.02, noise=0.1, busy_cores=busy)
     planned = [Planned(ONE, quiet, 4), Planned(TWO, disturbed, 4), Planned(FOUR, FAILED, 3)]
-    dataset = write_titled(StudyPaths(tmp_path / "example"), planned, precision=precision)
+    dataset = write_titled(StudyPaths(tmp_path / "example"), planned, target_ci=precision)
     text, runs = methods(dataset), records(tmp_path)
-    measured = {run["configuration_identity"] for run in runs}
+    measured = {run["configuration_id"] for run in runs}
     assert f"We measured {len(measured)} configurations in {len(runs)} completed runs" in text
     assert f"Each configuration has {len(runs) // len(measured)} completed runs." in text
     busy_runs = sum(run["load"]["busy_cores_during"] > 1 for run in runs)
@@ -58,16 +58,16 @@ def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"max_repeats": 3, "time_budget_minutes": 60.0}, " within the 3 runs of each that the study allows."),
-        ({"max_repeats": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
+        ({"max_repetitions": 3, "time_budget_minutes": 60.0}, " within the 3 runs of each that the study allows."),
+        ({"max_repetitions": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
         # It was interrupted long before that.
-        ({"max_repeats": 8, "time_budget_minutes": 600.0}, "."),
-        ({"max_repeats": 8, "time_budget_minutes": None}, "."),
+        ({"max_repetitions": 8, "time_budget_minutes": 600.0}, "."),
+        ({"max_repetitions": 8, "time_budget_minutes": None}, "."),
     ],
 )
 def test_methods_say_what_ended_measuring_before_it_was_precise(limits, expected, tmp_path):
     noisy = [Planned(asked, Recipe(0.08, 0.02, noise=0.1)) for asked in (ONE, TWO)]
-    text = methods(write_titled(StudyPaths(tmp_path / "example"), noisy, precision=0.001, **limits))
+    text = methods(write_titled(StudyPaths(tmp_path / "example"), noisy, target_ci=0.001, **limits))
     assert f"was reached by none of 2 configurations{expected}" in text
 
 
@@ -89,9 +89,9 @@ def test_methods_say_of_how_many_runs_the_window_is_steady(steady, unsteady, sho
 
 
 def test_ratios_without_intervals_have_no_method():
-    blocks = Recipe(0.080, order="blocks")
+    blocks = Recipe(0.080, order="sequential")
     dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
-    text = methods(replace(dataset, plan=dataset.plan.changed(order="blocks")))
+    text = methods(replace(dataset, plan=dataset.plan.changed(order="sequential")))
     assert "so ratios have no interval" in text
     assert "Welch" not in text
 

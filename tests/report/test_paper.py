@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import figures, tables
@@ -101,8 +101,8 @@ def test_the_command_names_the_folder(paths, capsys):
 
 
 def test_a_study_of_failed_runs_has_nothing_to_publish(paths):
-    write_study(paths, [Planned(configuration(), Recipe(outcome="failed", reason="no memory"))])
-    with pytest.raises(EvidenceError, match="nothing to publish"):
+    write_study(paths, [Planned(configuration(), Recipe(status="failed", reason="no memory"))])
+    with pytest.raises(RecordError, match="nothing to publish"):
         write_paper(paths)
     assert not paths.paper.exists()
 
@@ -178,10 +178,10 @@ def test_a_name_is_never_that_of_another_configuration_once_the_study_grows():
     """A limit that all have is in no label; once it varies, what has none must not get the name of what has it."""
     limited = [configuration(cpu_limit=0.5, batch_per_device=batch) for batch in (4, 8)]
     grown = study(*map(Planned, [*limited, configuration(batch_per_device=4)]))
-    before = short_names(study(*map(Planned, limited)))[limited[0].identity]
-    after = {name: identity for identity, name in short_names(grown).items()}
+    before = short_names(study(*map(Planned, limited)))[limited[0].configuration_id]
+    after = {name: configuration_id for configuration_id, name in short_names(grown).items()}
     assert len(after) == 3
-    assert after.get(before, limited[0].identity) == limited[0].identity
+    assert after.get(before, limited[0].configuration_id) == limited[0].configuration_id
 
 
 def test_a_drawing_that_is_higher_than_a_page_is_not_written_for_a_column(paths):

@@ -11,7 +11,7 @@ from dlperf_study.report.page_findings import page_findings
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
-#: Computation takes 80 ms; an exchange between m nodes takes 40 ms x (m - 1)/m.
+#: Computation takes 80 ms; a transfer between m nodes takes 40 ms x (m - 1)/m.
 _EXPOSED = {1: 0.0, 2: 0.020, 4: 0.030}
 
 
@@ -20,9 +20,9 @@ def on_nodes(*counts: int, **changes: Any) -> Dataset:
     baseline = configuration(devices_per_node=4)
     planned = []
     for count in counts:
-        recipe = Recipe(exposed_seconds=_EXPOSED[count], device="gpu", noise=0.001)
+        recipe = Recipe(exposed_communication_seconds=_EXPOSED[count], device="gpu", noise=0.001)
         planned.append(Planned(configuration(nodes=count, devices_per_node=4), recipe, baseline=baseline))
-    return study(*planned, questions=("prediction",), published=(), **changes)
+    return study(*planned, sections=("prediction",), published=(), **changes)
 
 
 def test_the_largest_size_is_predicted_from_the_smaller_ones() -> None:
@@ -40,7 +40,7 @@ def test_the_next_size_has_an_interval_and_the_efficiency_of_a_ring() -> None:
     assert table.column("Size") == ["8 nodes"]
     [row] = table.rows
     assert row[2].interval
-    # 80 ms of computation and 35 ms of exchange.
+    # 80 ms of computation and 35 ms of communication.
     assert float(row[3].text) == pytest.approx(80 / 115, rel=0.03)
 
 
@@ -66,8 +66,10 @@ def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> Non
     planned = []
     for seed, count in enumerate((1, 2, 1)):
         requested = configuration(nodes=count, devices_per_node=4, seed=seed)
-        planned.append(Planned(requested, Recipe(exposed_seconds=_EXPOSED[count], device="gpu"), baseline=requested))
-    dataset = study(*planned, questions=("prediction",), published=())
+        planned.append(
+            Planned(requested, Recipe(exposed_communication_seconds=_EXPOSED[count], device="gpu"), baseline=requested)
+        )
+    dataset = study(*planned, sections=("prediction",), published=())
     on_one_node, on_two = page_findings(dataset, "prediction").sentences
     assert "(Seed 0); ResNet-50 (Seed 2): one size" in on_one_node
     assert "(Seed 1): one number of nodes" in on_two
@@ -76,10 +78,12 @@ def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> Non
 def test_servers_are_refused() -> None:
     planned: list[Planned] = []
     for count in (1, 2, 4):
-        requested = configuration(framework="paddle_ps", strategy="async", nodes=count, servers=1)
-        recipe = Recipe(exposed_seconds=0.01 * count, exchange="push_pull", device="gpu", noise=0.001)
+        requested = configuration(framework="paddle_ps", strategy="async", nodes=count, parameter_servers=1)
+        recipe = Recipe(
+            exposed_communication_seconds=0.01 * count, communication="push_pull", device="gpu", noise=0.001
+        )
         planned.append(Planned(requested, recipe, baseline=planned[0].configuration if planned else requested))
-    dataset = study(*planned, questions=("prediction",), published=())
+    dataset = study(*planned, sections=("prediction",), published=())
     assert tables.predictions(dataset).is_empty
     assert "parameter servers" in " ".join(page_findings(dataset, "prediction").sentences)
     [figure] = figures.prediction(dataset)

@@ -32,9 +32,9 @@ def current(paths: StudyPaths) -> StudyPaths:
 
 CHANGES: dict[str, Callable[[StudyPaths], object]] = {
     "a run more": lambda paths: write_run(paths, ASKED, 3),
-    "a run less": lambda paths: paths.configuration(ASKED.identity).run(2).run_file.unlink(),
-    "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
-    "a shorter log": lambda paths: os.truncate(paths.configuration(ASKED.identity).run(2).rank_log(1), 99),
+    "a run less": lambda paths: paths.configuration(ASKED.configuration_id).run(2).run_file.unlink(),
+    "another outcome": lambda paths: change(paths.configuration(ASKED.configuration_id).run(1), reason="x"),
+    "a shorter log": lambda paths: os.truncate(paths.configuration(ASKED.configuration_id).run(2).rank_log(1), 99),
     "another plan": lambda paths: Plan.read(paths.plan_file).changed(title="Another").write(paths.plan_file),
     "a self-test": lambda _: write_atomically(StudyPaths.of(SELFTEST).selftest_results, "[]"),
     "no page": lambda paths: paths.report_page.unlink(),

@@ -35,7 +35,7 @@ from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods, results
 from dlperf_study.report.page_findings import PageFindings, page_findings
 from dlperf_study.selftest.result import Status
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
@@ -46,7 +46,7 @@ HOLE = re.compile(
 MAX_TEMPLATES, MAX_WORDS = 60, 25
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
 #: The columns that have no value at once, by the ends of their names.
-NO_INTERVAL = ("_low", "_high", "verdict", "_equal_within")
+NO_INTERVAL = ("_low", "_high", "significance", "_equal_within")
 NO_RATIO = (*NO_INTERVAL, "speedup", "efficiency", "relative_throughput")
 
 
@@ -63,7 +63,7 @@ def kinds() -> dict[str, type]:
 def examples() -> Iterator[object]:
     """Yield findings of every kind, with every value of their enumerations."""
     number, ratio = Number(0.2, 0.1, 0.3), Number(1.2, 1.1, 1.3, 1)
-    subject, other = TWO.identity, ONE.identity
+    subject, other = TWO.configuration_id, ONE.configuration_id
     subjects = (subject, other)
     for role in ("baseline", "reference"):
         for outcome in scaling.OUTCOMES:
@@ -97,7 +97,7 @@ def examples() -> Iterator[object]:
     for remedy in quality.Remedy:
         yield from (quality.TargetMissed(1, 6, 0.1, remedy, 8, minutes) for minutes in (None, 5.5))
     yield quality.NoConclusion(3)
-    endings = tuple((outcome, 1) for outcome in Outcome if outcome != Outcome.COMPLETED)
+    endings = tuple((outcome, 1) for outcome in RunStatus if outcome != RunStatus.COMPLETED)
     yield from (quality.Runs(3, 9, (*endings, ("not_run", 1)), is_ingested) for is_ingested in (True, False))
     yield quality.Unmeasured(16, 20, all_reasons)
     yield from (quality.TokensOnly(1, 2), quality.NotSteady(1, 6), quality.OtherDiagnostics(0, 3))
@@ -160,7 +160,9 @@ def test_text_of_users_is_escaped_once():
     assert r"\textless{}b\textgreater{} \& 5\,\% of \texttt{make\_study}." in said["LaTeX"]
     assert r"\<b\> \& 5 % of `make_study`." in said["Markdown"]
     assert "<b> & 5 % of `make_study`." in said["terminal"]
-    interval = say.say([scaling.Throughput(ONE.identity, Number(2, 1, 3), "throughput")], say.HTML, study(Planned(ONE)))
+    interval = say.say(
+        [scaling.Throughput(ONE.configuration_id, Number(2, 1, 3), "throughput")], say.HTML, study(Planned(ONE))
+    )
     assert "[1.0,\N{NO-BREAK SPACE}3.0]" in interval[0]
 
 
@@ -197,7 +199,7 @@ def test_no_sentence_has_a_hole_where_numbers_are_missing(mixed, endings):
         (Planned(ONE, ALONE, runs=0),),
         (Planned(ONE, ALONE, runs=1),),
         (Planned(ONE, ALONE), Planned(TWO, TOGETHER, runs=1)),
-        (Planned(ONE, Recipe(outcome="failed", reason="it"), runs=3), Planned(TWO, TOGETHER)),
+        (Planned(ONE, Recipe(status="failed", reason="it"), runs=3), Planned(TWO, TOGETHER)),
     ],
     ids=["no run", "one run", "one run of two devices", "no baseline"],
 )

@@ -46,7 +46,7 @@ def test_a_group_is_named_by_what_all_share_and_a_row_by_how_it_differs(snapshot
     ours = named()
     others = [
         named(framework="horovod_torch"),
-        named(framework="paddle_ps", strategy="async", servers=1),
+        named(framework="paddle_ps", strategy="async", parameter_servers=1),
         named(framework="torch_ddp", devices_per_node=2),
     ]
     [group] = groups_of([(others[0], ours), (ours, ours), *((other, ours) for other in others[1:])])
@@ -68,7 +68,7 @@ def test_a_reference_alone_is_called_by_its_framework():
 
 
 def test_other_differences_are_those_without_framework_and_strategy():
-    ours, served = named(), named(framework="paddle_ps", strategy="async", servers=1)
+    ours, served = named(), named(framework="paddle_ps", strategy="async", parameter_servers=1)
     spread = named(framework="torch_ddp", nodes=2, precision="amp_fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
     [group] = all_groups(study(*planned))
@@ -97,7 +97,7 @@ def test_groups_of_one_model_are_its_own():
         ("cpu_limit", 0.0, "no CPU limit"),
         ("cpu_limit", 0.3, "CPU limit 0.3 cores"),
         ("compiler", "none", "not compiled"),
-        ("image_set", "none", "made-up images"),
+        ("image_dataset", "none", "made-up images"),
         ("data_workers", -1, "Data workers by default"),
         ("cycle_time_ms", 2.5, "Cycle time 2.5 ms"),
         ("memory_limit_mib", 640, "Memory limit 640 MiB"),
@@ -113,7 +113,7 @@ def test_a_level_is_understood_alone(factor, value, label):
 
 def test_the_line_of_a_published_table_has_its_title_and_what_sets_it_apart_in_the_table():
     tables = {name: SimpleNamespace(title=f"Table {name}") for name in "AB"}
-    others = dict.fromkeys(("mode", "servers", "loss_scaling", "compiler", "data_source", "extra"))
+    others = dict.fromkeys(("mode", "parameter_servers", "loss_scaling", "compiler", "data_loader", "extra"))
     lines = [("A", "x", 32, "fp32"), ("B", "y", 32, "fp32"), ("B", "y", 64, "fp32"), ("B", "z", 64, "amp_fp16")]
     points = [
         {"source": "s", "table": table, "series": position, "program": program, **others}
@@ -140,4 +140,4 @@ def test_a_level_that_is_not_stated_is_another_one_than_the_usual():
     assert "Image size not stated" in all_series(unstated)[-1].label
     [group] = all_groups(unstated)
     assert "Image size not stated" in group.members[-1].label
-    assert Labels(unstated).series(group.members[-1].identity) == "ResNet-50 (Batch per device 8)"
+    assert Labels(unstated).series(group.members[-1].configuration_id) == "ResNet-50 (Batch per device 8)"

@@ -17,12 +17,12 @@ from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.paper import write_paper
 from dlperf_study.report.tables.diagnostic_tables import diagnostics_about
 from dlperf_study.report.terminal_answer import in_markdown, in_terminal
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
 from tests.programs.measured_ways import RECORDER, write_way
 
 APART = (
-    "The ranks ended with different parameters: their gradients were not exchanged. Do not trust the throughput, "
+    "The ranks ended with different parameters: their gradients were not communicated. Do not trust the throughput, "
     "token throughput, speedup and efficiency of toy, 2 devices."
 )
 
@@ -38,11 +38,11 @@ def end_apart(paths: StudyPaths, repetitions: range) -> None:
 
 @pytest.fixture
 def apart(paths: StudyPaths) -> Dataset:
-    """A program whose ranks never exchange gradients, as it is found by checksums of the parameters."""
+    """A program whose ranks never communicate gradients, as it is found by checksums of the parameters."""
     write_way(paths, RECORDER)
     end_apart(paths, range(1, 4))
     dataset = collect(paths)
-    dataset.plan.changed(questions=QUESTIONS, title="Apart").write(paths.plan_file)
+    dataset.plan.changed(sections=SECTIONS, title="Apart").write(paths.plan_file)
     return collect(paths)
 
 
@@ -80,7 +80,10 @@ def test_every_surface_marks_doubtful_numbers(apart, paths):
 def test_files_have_plain_numbers_and_the_problem_beside_them(apart, paths):
     with (paths.dataset / "configurations.csv").open() as file:
         problems = {row["world_size"]: row["problem"] for row in csv.DictReader(file)}
-    assert problems == {"1": "", "2": "the ranks ended with different parameters: their gradients were not exchanged"}
+    assert problems == {
+        "1": "",
+        "2": "the ranks ended with different parameters: their gradients were not communicated",
+    }
     rows = list(csv.DictReader(io.StringIO(tables.scaling(apart).csv())))
     assert rows[1]["Speedup (×)"].startswith(speedup_of(apart))
     assert "runs 1 to 3: the ranks ended with different parameters" in rows[1]["Notes"]
@@ -88,22 +91,22 @@ def test_files_have_plain_numbers_and_the_problem_beside_them(apart, paths):
 
 def test_a_speedup_over_a_baseline_whose_ranks_train_apart_is_doubtful_too(apart):
     rows = apart.configurations
-    [one, two] = rows["identity"]
+    [one, two] = rows["configuration_id"]
     # The configurations change places: the one that trains apart is the baseline.
-    exchanged = rows.assign(baseline_identity=[two, two], speedup=[0.5, float("nan")], efficiency=[1.0, float("nan")])
-    serious = serious_diagnostics(exchanged, apart.runs, apart.diagnostics)
-    assert [(each.identity, each.columns) for each in serious] == [
+    communicated = rows.assign(baseline_id=[two, two], speedup=[0.5, float("nan")], efficiency=[1.0, float("nan")])
+    serious = serious_diagnostics(communicated, apart.runs, apart.diagnostics)
+    assert [(each.configuration_id, each.columns) for each in serious] == [
         (two, ("throughput", "token_throughput")),
         (one, ("speedup", "efficiency")),
     ]
     assert serious[1].message == f"in its baseline {serious[0].message}"
-    both = exchanged.assign(reference_identity=[two, two], relative_throughput=[0.5, float("nan")])
+    both = communicated.assign(reference_id=[two, two], relative_throughput=[0.5, float("nan")])
     columns = [each.columns for each in serious_diagnostics(both, apart.runs, apart.diagnostics)]
     assert columns[1:] == [("speedup", "efficiency"), ("relative_throughput",)]
 
 
 def test_runs_of_a_framework_that_failed_because_their_ranks_train_apart_are_the_first_sentence(paths):
-    failed = Recipe(outcome="failed", reason=f"runs/1: {TRAINED_APART}")
+    failed = Recipe(status="failed", reason=f"runs/1: {TRAINED_APART}")
     write_study(paths, [Planned(configuration()), Planned(configuration(devices_per_node=2), failed, runs=2)])
     dataset = collect(paths)
     expected = "2 runs failed because ranks ended with different parameters: ResNet-50, 2 devices."
@@ -115,7 +118,7 @@ def test_runs_of_a_framework_that_failed_because_their_ranks_train_apart_are_the
 
 def test_a_speedup_above_linear_asks_whether_the_batch_is_right(paths):
     one, two = configuration(), configuration(devices_per_node=2)
-    write_study(paths, [Planned(one), Planned(two, Recipe(computation_seconds=0.04, exposed_seconds=0.001))])
+    write_study(paths, [Planned(one), Planned(two, Recipe(compute_seconds=0.04, exposed_communication_seconds=0.001))])
     dataset = collect(paths)
     first = page_findings(dataset, "scaling").sentences[0]
     assert re.match(r"The speedup is 1\.\d+ times linear on 2 devices, over 1 device\. Is the batch size right", first)
@@ -138,5 +141,5 @@ def test_an_error_about_a_run_that_does_not_count_is_none(paths):
     end_apart(paths, range(3, 4))
     dataset = collect(paths)
     assert len(dataset.serious_diagnostics) == 1
-    failed = dataset.runs["outcome"].mask(dataset.runs["repetition"] == 3, "failed")
-    assert replace(dataset, runs=dataset.runs.assign(outcome=failed)).serious_diagnostics == []
+    failed = dataset.runs["status"].mask(dataset.runs["repetition"] == 3, "failed")
+    assert replace(dataset, runs=dataset.runs.assign(status=failed)).serious_diagnostics == []

@@ -42,7 +42,7 @@ def test_it_says_what_the_first_page_says(paths):
 
 
 def test_bars_are_to_scale_and_show_the_intervals():
-    slow, fast = (Recipe(computation_seconds=seconds, noise=0.02) for seconds in (0.2, 0.1))
+    slow, fast = (Recipe(compute_seconds=seconds, noise=0.02) for seconds in (0.2, 0.1))
     dataset = study(Planned(configuration(), slow), Planned(configuration(seed=1), fast))
     rows = dataset.configurations.dropna(subset="throughput").sort_values("throughput")
     first, second = sorted(bars(in_terminal(dataset)), key=len)
@@ -52,9 +52,9 @@ def test_bars_are_to_scale_and_show_the_intervals():
         assert len(bar) == min(BAR_WIDTH, round(scale * row.throughput_high))
 
 
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(repeats, snapshot):
-    planned = Planned(configuration(quick=True, repeats=repeats), Recipe(noise=0.05), runs=repeats)
+@pytest.mark.parametrize("repetitions", [1, 3])
+def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(repetitions, snapshot):
+    planned = Planned(configuration(quick=True, repetitions=repetitions), Recipe(noise=0.05), runs=repetitions)
     dataset = study(planned, quick=True)
     first = page_findings(dataset, "summary").sentences[0]
     assert first == snapshot
@@ -63,7 +63,7 @@ def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(repeats, sna
 
 
 def test_a_study_without_a_rate_has_its_sentence_and_no_table():
-    dataset = study(Planned(configuration(), Recipe(outcome="failed", reason="rank-0 exited with code 1")))
+    dataset = study(Planned(configuration(), Recipe(status="failed", reason="rank-0 exited with code 1")))
     assert "0 of 3 runs completed (3 failed)." in in_terminal(dataset)
     assert bars(in_terminal(dataset)) == []
     assert "| " not in in_markdown(dataset)

@@ -22,7 +22,7 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 from tests.report.tables.cells import labelled
 
-_ALONE = Recipe(exposed_seconds=0.0, noise=0.002)
+_ALONE = Recipe(exposed_communication_seconds=0.0, noise=0.002)
 
 
 def lossy(recipe: Recipe, **changes: Any) -> Dataset:
@@ -40,9 +40,9 @@ def test_a_run_in_no_round_is_in_neither_end():
 @pytest.mark.parametrize(
     ("recipe", "cause", "seconds"),
     [
-        (Recipe(computation_seconds=0.1, exposed_seconds=0.0, noise=0.002), "computation", 0.02),
-        (Recipe(exposed_seconds=0.01, noise=0.002), "exchange", 0.01),
-        (Recipe(exposed_seconds=0.0, input_seconds=0.015, noise=0.002), "input", 0.015),
+        (Recipe(compute_seconds=0.1, exposed_communication_seconds=0.0, noise=0.002), "computation", 0.02),
+        (Recipe(exposed_communication_seconds=0.01, noise=0.002), "communication", 0.01),
+        (Recipe(exposed_communication_seconds=0.0, input_seconds=0.015, noise=0.002), "input", 0.015),
     ],
 )
 def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
@@ -54,7 +54,9 @@ def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
 
 
 def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
-    [steps] = waterfalls(lossy(Recipe(exposed_seconds=0.0, rank_advantage=0.2, noise=0.002))).shown.values()
+    [steps] = waterfalls(
+        lossy(Recipe(exposed_communication_seconds=0.0, rank_advantage=0.2, noise=0.002))
+    ).shown.values()
     assert steps.causes["imbalance"].mean > 0.004
     assert steps.causes["computation"].mean < 0.0
 
@@ -62,17 +64,17 @@ def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
 @pytest.mark.parametrize(
     "recipe",
     [
-        Recipe(computation_seconds=0.1, exposed_seconds=0.013, input_seconds=0.007, noise=0.03),
-        Recipe(exchange="push_pull", exposed_seconds=0.01, drain_seconds=0.3),
+        Recipe(compute_seconds=0.1, exposed_communication_seconds=0.013, input_seconds=0.007, noise=0.03),
+        Recipe(communication="push_pull", exposed_communication_seconds=0.01, drain_seconds=0.3),
     ],
 )
 def test_the_ideal_step_and_all_causes_add_up_to_the_measured_step(recipe):
     dataset = lossy(recipe)
-    [(identity, steps)] = waterfalls(dataset).shown.items()
+    [(configuration_id, steps)] = waterfalls(dataset).shown.items()
     assert steps.ideal.mean + sum(cause.mean for cause in steps.causes.values()) == pytest.approx(steps.measured.mean)
-    row = dataset.configuration_rows[identity]
+    row = dataset.configuration_rows[configuration_id]
     assert steps.measured.mean == pytest.approx(row.broken_down_step_seconds)
-    assert steps.ideal.mean == pytest.approx(dataset.configuration_rows[row.baseline_identity].broken_down_step_seconds)
+    assert steps.ideal.mean == pytest.approx(dataset.configuration_rows[row.baseline_id].broken_down_step_seconds)
 
 
 def test_the_ideal_step_is_for_as_much_work_of_a_device():
@@ -82,9 +84,9 @@ def test_the_ideal_step_is_for_as_much_work_of_a_device():
 
 @pytest.mark.parametrize(("noise", "has_jitter"), [(0.002, False), (0.1, True)])
 def test_the_table_and_the_figure_have_every_cause(noise, has_jitter):
-    dataset = lossy(Recipe(exposed_seconds=0.01, noise=noise))
+    dataset = lossy(Recipe(exposed_communication_seconds=0.01, noise=noise))
     table = tables.causes(dataset)
-    assert ("Waiting for jitter" in [heading.label for heading in table.headings]) is has_jitter
+    assert ("Synchronisation jitter" in [heading.label for heading in table.headings]) is has_jitter
     assert len(table.headings) == 8 + has_jitter
     assert len(table.rows) == 1
     *timed, drain, measured = table.rows[0][1:]
@@ -115,7 +117,7 @@ def test_a_step_outside_the_interval_or_a_tenth_away_contradicts_the_throughput(
 @pytest.mark.parametrize(("devices", "whose"), [(2, "it"), (1, "its baseline")])
 def test_a_breakdown_that_contradicts_the_throughput_is_not_shown(devices, whose):
     """The runs that measured the parts were faster than the others, as on a machine that was busy before."""
-    dataset = lossy(Recipe(exposed_seconds=0.01, noise=0.002))
+    dataset = lossy(Recipe(exposed_communication_seconds=0.01, noise=0.002))
     rows, is_slower = dataset.configurations.copy(), dataset.configurations["world_size"] == devices
     for column in ("throughput", "throughput_low", "throughput_high"):
         rows.loc[is_slower, column] *= 0.8
@@ -136,16 +138,18 @@ def test_a_breakdown_that_contradicts_the_throughput_is_not_shown(devices, whose
 _MICRO_BATCH, _BUBBLES = 0.05, 1.5
 
 
-def _pipelines(order: str = "rounds") -> Dataset:
+def _pipelines(order: str = "interleaved") -> Dataset:
     """Return a study of pipelines with three numbers of micro-batches, and of the whole model on one device."""
     one = configuration(devices_per_node=1, batch_per_device=2)
-    planned = [Planned(one, Recipe(exposed_seconds=0.0, noise=0.002))]
+    planned = [Planned(one, Recipe(exposed_communication_seconds=0.0, noise=0.002))]
     for count in (4, 8, 16):
         pipeline = {"devices_per_node": 2, "pipeline_parallel": 2, "pipeline_schedule": "1f1b", "micro_batches": count}
-        windows = {"computation_steps": 0, "exchange_steps": 0}
+        windows = {"compute_only_steps": 0, "communication_only_steps": 0}
         stages = configuration(batch_per_device=4 * count, **pipeline, **windows)
         seconds = _MICRO_BATCH * (count + _BUBBLES)
-        recipe = Recipe(seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives", order=order)
+        recipe = Recipe(
+            seconds, exposed_communication_seconds=0.0, noise=0.002, communication="collectives", order=order
+        )
         planned.append(Planned(stages, recipe, baseline=one))
     return study(*planned)
 
@@ -154,8 +158,8 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
     dataset = _pipelines()
     steps_of = waterfalls(dataset).shown
     assert len(steps_of) == 3
-    for identity, steps in steps_of.items():
-        row = dataset.configuration_rows[identity]
+    for configuration_id, steps in steps_of.items():
+        row = dataset.configuration_rows[configuration_id]
         assert set(steps.causes) == {"together", "bubble"}
         assert steps.causes["bubble"].mean == pytest.approx(_MICRO_BATCH * _BUBBLES, rel=0.1)
         # The table of the bubble has the same number.
@@ -170,7 +174,7 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
 
 
 def test_a_bubble_without_common_rounds_has_a_value_and_says_why_it_has_no_interval():
-    table = tables.pipeline(_pipelines("blocks"))
+    table = tables.pipeline(_pipelines("sequential"))
     reason = "no interval: 0 rounds have a run of each number of micro-batches, and an interval needs 3"
     for row in range(len(table.rows)):
         bubble = labelled(table, row)["Pipeline bubble"]
@@ -183,11 +187,13 @@ def test_what_is_not_told_apart_says_why():
     assert len(table.headings) == 5
     assert MISSING not in table.column("Unattributed")
     one, two = configuration(devices_per_node=1), configuration(devices_per_node=2)
-    divided = replace(two, framework="torch_tensor", tensor_parallel=2, computation_steps=0, exchange_steps=0)
+    divided = replace(
+        two, framework="torch_tensor", tensor_parallel=2, compute_only_steps=0, communication_only_steps=0
+    )
     with_both = study(
         Planned(one, _ALONE),
         Planned(two, Recipe(noise=0.002), baseline=one),
-        Planned(divided, Recipe(noise=0.002, exchange="collectives"), baseline=one),
+        Planned(divided, Recipe(noise=0.002, communication="collectives"), baseline=one),
     )
     table = tables.causes(with_both)
     assert labelled(table, 0)["Unattributed"].text == MISSING
@@ -221,15 +227,15 @@ def test_printed_stages_add_up_and_the_wait_for_a_device_is_no_communication():
     assert len(steps_of) == 19
     gpu = steps_of["elasticdl_allreduce_wiki", "gpu_mobilenet_v2", 2]
     assert (gpu.communication, gpu.wait) == pytest.approx((7.25026, 5.59 - 0.6))
-    assert gpu.causes == pytest.approx({"computation": 0.01974, "copy": 0.8, "exchange": 7.25026 - 5.79})
-    # The same network with the copy timed apart from the exchange, in a later report.
+    assert gpu.causes == pytest.approx({"computation": 0.01974, "copy": 0.8, "communication": 7.25026 - 5.79})
+    # The same network with the copy timed apart from the communication, in a later report.
     apart = steps_of["elasticdl_ftlib_report", "gpu_image_compression", 2]
-    assert apart.causes == pytest.approx({"computation": -0.01, "copy": 0.83, "exchange": 1.47})
+    assert apart.causes == pytest.approx({"computation": -0.01, "copy": 0.83, "communication": 1.47})
     minikube = steps_of["elasticdl_allreduce_wiki", "minikube_resnet50_profile", 2]
-    assert minikube.causes["exchange"] == pytest.approx(101.069 - 0.000983)
+    assert minikube.causes["communication"] == pytest.approx(101.069 - 0.000983)
     assert minikube.causes["outside"] == pytest.approx((1131.8 - 1127.86) - (1033.2 - 1032.73))
     share = steps_of["elasticdl_allreduce_wiki", "cpu_resnet50", 8]
-    assert share.causes["exchange"] == pytest.approx(0.32 * 8 * 64 / 123)
+    assert share.causes["communication"] == pytest.approx(0.32 * 8 * 64 / 123)
     # No stage but these changes by more than 2 % of the task: the wait is the whole difference of the update.
     of_devices = [steps for steps in steps_of.values() if steps.wait]
     assert len(of_devices) == 10
@@ -260,5 +266,5 @@ def test_the_docs_have_the_causes_of_the_printed_stages():
         table = {"MobileNetV2": "gpu_mobilenet_v2", "ResNet-50": "gpu_resnet50"}[network]
         steps = steps_of[table, int(workers)]
         printed = [float(cell.removesuffix(" s ").replace("+", "")) for cell in cells.split("|")]
-        causes = [steps.causes[name] for name in ("computation", "copy", "exchange")]
+        causes = [steps.causes[name] for name in ("computation", "copy", "communication")]
         assert printed == pytest.approx([steps.ideal, *causes, steps.measured, steps.communication], abs=0.0051)

@@ -27,7 +27,7 @@ def pair_dataset(
     """
     study = f"selftest_pairs_{number:02d}"
     reference, again = (configuration(study=study, replica=index, seed=number) for index in (0, 1))
-    slowed = configuration(study=study, replica=1, planted_slowdown=slowdown, seed=number)
+    slowed = configuration(study=study, replica=1, injected_slowdown=slowdown, seed=number)
     measured = slowdown if measured is None else measured
     waits = {reference: 0.0, again: 0.0, slowed: slowdown if waited is None else waited}
     planned = [
@@ -45,7 +45,7 @@ def straggler_dataset(factor: float, equal_factor: float = 1.0) -> Dataset:
     """
     study = "selftest_straggler"
     equal = configuration(study=study, devices_per_node=2)
-    slowed = configuration(study=study, devices_per_node=2, planted_slowdown=0.2, slowed_rank=0)
+    slowed = configuration(study=study, devices_per_node=2, injected_slowdown=0.2, slowed_rank=0)
     planned = [
         Planned(equal, Recipe(rank_advantage=1 - 1 / equal_factor, noise=0.001)),
         Planned(slowed, Recipe(rank_advantage=1 - 1 / factor, noise=0.001)),
@@ -59,8 +59,8 @@ def steps_dataset() -> Dataset:
     paths, planned = StudyPaths.of(study), []
     for longer, own in seconds.items():
         settings = json.dumps({"longer": longer, "milliseconds": 50})
-        program = {"own_program": "known_steps", "settings": settings, "program_digest": "d" * 64}
-        recipe = Recipe(computation_seconds=own, exposed_seconds=0.0, noise=0.0001)
+        program = {"own_program": "known_steps", "settings": settings, "program_hash": "d" * 64}
+        recipe = Recipe(compute_seconds=own, exposed_communication_seconds=0.0, noise=0.0001)
         planned.append(Planned(configuration(study=study, devices_per_node=2, **program), recipe))
     write_study(paths, planned).changed(study=study).write(paths.plan_file)
     for log in paths.folder.rglob("rank-00000.jsonl"):
@@ -75,16 +75,16 @@ def _shortened(line: dict[str, Any]) -> dict[str, Any]:
     return line | {"step_seconds": [0.050] * line["steps"], "seconds": 0.050 * line["steps"]}
 
 
-def link_dataset(exchange_seconds: float, latency_seconds: float = 1e-5) -> Dataset:
-    """Return the collected study of an exchange of the factory's gradients between two ranks."""
+def link_dataset(communication_seconds: float, latency_seconds: float = 1e-5) -> Dataset:
+    """Return the collected study of a transfer of the factory's gradients between two ranks."""
     study = "selftest_link"
     only = configuration(study=study, devices_per_node=2)
-    recipe = Recipe(exchange_seconds=exchange_seconds, latency_seconds=latency_seconds, noise=0.001)
+    recipe = Recipe(communication_seconds=communication_seconds, latency_seconds=latency_seconds, noise=0.001)
     return _collected(study, [Planned(only, recipe)], {only: 0.0})
 
 
 def _recipe(longer: float, noise: float) -> Recipe:
-    return Recipe(computation_seconds=STEP_SECONDS * (1 + longer), noise=noise)
+    return Recipe(compute_seconds=STEP_SECONDS * (1 + longer), noise=noise)
 
 
 def _collected(study: str, planned: list[Planned], waits: dict[Configuration, float]) -> Dataset:
@@ -92,9 +92,9 @@ def _collected(study: str, planned: list[Planned], waits: dict[Configuration, fl
     plan = write_study(paths, planned)
     plan.changed(study=study).write(paths.plan_file)
     for entry, share in waits.items():
-        for run in paths.configuration(entry.identity).runs():
+        for run in paths.configuration(entry.configuration_id).runs():
             for log in sorted(run.folder.glob("rank-*.jsonl")):
                 lines = [json.loads(line) for line in log.read_text().splitlines()]
-                lines[-1]["planted"] = {"steps": 10, "step_seconds": 1.0, "waited_seconds": share}
+                lines[-1]["injected"] = {"steps": 10, "step_seconds": 1.0, "waited_seconds": share}
                 write_lines(log, lines)
     return collect(paths)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import per_cent
 from dlperf_study.records.rank_log import read_rank_log
@@ -39,7 +39,9 @@ def test_the_same_program_is_hardly_ever_told_from_itself(wrong, status):
     result = checks.check_same_program(datasets)
     assert result.status is status
     assert result.seen.startswith(f"{wrong} of 3 distinguished")
-    assert [comparison.verdict for comparison in result.comparisons] == ["slower"] * wrong + ["equal"] * (3 - wrong)
+    assert [comparison.significance for comparison in result.comparisons] == ["slower"] * wrong + ["equal"] * (
+        3 - wrong
+    )
     assert 0 < result.comparisons[2].equal_within < 0.05
 
 
@@ -94,17 +96,17 @@ def test_intervals_of_a_wrong_width_fail_the_check(low, high, snapshot):
 
 
 def test_processes_that_waited_something_else_leave_no_truth(refused):
-    with refused(EvidenceError):
+    with refused(RecordError):
         checks.check_slowdowns([pair_dataset(1, slowdown=0.1, waited=0.15)])
 
 
 def test_a_reference_that_waited_leaves_no_truth(refused):
     dataset = pair_dataset(1)
-    reference = dataset.configurations.loc[dataset.configurations["is_reference"], "identity"].item()
+    reference = dataset.configurations.loc[dataset.configurations["is_reference"], "configuration_id"].item()
     log = StudyPaths.of("selftest_pairs_01").configuration(reference).run(1).rank_log(0)
     log.write_text(log.read_text().replace('"waited_seconds": 0.0', '"waited_seconds": 0.1'))
-    assert read_rank_log(log).end["planted"]["waited_seconds"] == 0.1
-    with refused(EvidenceError):
+    assert read_rank_log(log).end["injected"]["waited_seconds"] == 0.1
+    with refused(RecordError):
         checks.check_slowdowns([dataset])
 
 
@@ -118,13 +120,16 @@ def test_an_exchange_takes_what_the_link_allows(factor, status, snapshot):
     dataset = link_dataset(factor * ALLOWED_SECONDS)
     result = known_truths.check_link(dataset, bits_per_second=4e8)
     assert result.status is status
-    exchange, bandwidth = result.comparisons
-    assert (exchange.true, bandwidth.true) == (ALLOWED_SECONDS, 4e8)
-    assert exchange.measured == pytest.approx(factor * ALLOWED_SECONDS, rel=0.01)
+    communication, bandwidth = result.comparisons
+    assert (communication.true, bandwidth.true) == (ALLOWED_SECONDS, 4e8)
+    assert communication.measured == pytest.approx(factor * ALLOWED_SECONDS, rel=0.01)
     [row] = dataset.configurations.itertuples()
-    assert exchange.interval == (row.exchange_seconds_low, row.exchange_seconds_high)
+    assert communication.interval == (row.communication_seconds_low, row.communication_seconds_high)
     assert result.seen == snapshot
-    assert f"an exchange takes {exchange.measured:.4g} s [{exchange.low:.5g}, {exchange.high:.5g}]" in result.seen
+    assert (
+        f"a transfer takes {communication.measured:.4g} s [{communication.low:.5g}, {communication.high:.5g}]"
+        in result.seen
+    )
     assert bandwidth.low < bandwidth.measured < bandwidth.high
     assert f"Mbit/s [{bandwidth.low / 1e6:.5g}, {bandwidth.high / 1e6:.5g}]" in result.seen
 
@@ -132,16 +137,16 @@ def test_an_exchange_takes_what_the_link_allows(factor, status, snapshot):
 def test_one_run_over_a_link_has_no_interval():
     dataset = link_dataset(ALLOWED_SECONDS)
     rows = dataset.configurations
-    rows[["exchange_seconds_low", "exchange_seconds_high"]] = float("nan")
+    rows[["communication_seconds_low", "communication_seconds_high"]] = float("nan")
     for run in (2, 3):
-        shutil.rmtree(StudyPaths.of("selftest_link").configuration(rows["identity"].item()).run(run).folder)
+        shutil.rmtree(StudyPaths.of("selftest_link").configuration(rows["configuration_id"].item()).run(run).folder)
     result = known_truths.check_link(dataset, bits_per_second=4e8)
     assert [comparison.interval for comparison in result.comparisons] == [None, None]
     assert result.seen.count("(no interval)") == 2
 
 
 def test_a_latency_is_no_bandwidth():
-    """Time that no byte explains: the fit leaves it out, the exchange of all gradients does not."""
+    """Time that no byte explains: the fit leaves it out, the communication of all gradients does not."""
     result = known_truths.check_link(link_dataset(1.12 * ALLOWED_SECONDS, 0.12 * ALLOWED_SECONDS), bits_per_second=4e8)
     _, bandwidth = result.comparisons
     assert bandwidth.measured == pytest.approx(4e8, rel=0.02)
@@ -152,8 +157,8 @@ def test_too_few_sizes_fit_no_bandwidth(refused):
     dataset = link_dataset(ALLOWED_SECONDS)
     for log in StudyPaths.of("selftest_link").folder.rglob("rank-*.jsonl"):
         lines = log.read_text().replace('"windows": 9', '"windows": 5').splitlines(keepends=True)
-        log.write_text("".join(line for line in lines if '"name": "exchange_' not in line))
-    with refused(EvidenceError):
+        log.write_text("".join(line for line in lines if '"name": "communication_' not in line))
+    with refused(RecordError):
         known_truths.check_link(dataset, bits_per_second=4e8)
 
 
@@ -169,6 +174,6 @@ def test_the_slowed_rank_and_no_other_is_named(factor, equal_factor, status):
 def test_a_run_that_is_missing_is_said(refused):
     dataset = pair_dataset(1)
     rows = dataset.configurations
-    rows.loc[rows["planted_slowdown"] > 0, "runs_completed"] = 2
-    with refused(EvidenceError):
+    rows.loc[rows["injected_slowdown"] > 0, "runs_completed"] = 2
+    with refused(RecordError):
         checks.check_slowdowns([dataset])

@@ -65,11 +65,11 @@ def test_every_pair_has_its_own_order_and_one_slowdown():
     slowdowns = []
     for study in studies:
         plan = build_plan(study, cluster(), anything_goes)
-        planted = [entry.configuration.planted_slowdown for entry in plan.entries]
+        injected = [entry.configuration.injected_slowdown for entry in plan.entries]
         assert [entry.configuration.replica for entry in plan.entries] == [0, 1, 1]
-        assert planted[:2] == [0.0, 0.0]
-        assert {entry.reference_identity for entry in plan.entries} == {plan.entries[0].configuration.identity}
-        slowdowns.append(planted[2])
+        assert injected[:2] == [0.0, 0.0]
+        assert {entry.reference_id for entry in plan.entries} == {plan.entries[0].configuration.configuration_id}
+        slowdowns.append(injected[2])
     assert sorted(slowdowns) == [0.02] * 6 + [0.05] * 7 + [0.1] * 7
 
 
@@ -105,8 +105,8 @@ def _without_last_run(plan):
         OTHERS[plan.study]()
         return
     rows = pair_dataset(1).configurations
-    [identity] = rows.loc[rows["planted_slowdown"] > 0, "identity"]
-    StudyPaths.of(plan.study).configuration(identity).run(3).run_file.unlink()
+    [configuration_id] = rows.loc[rows["injected_slowdown"] > 0, "configuration_id"]
+    StudyPaths.of(plan.study).configuration(configuration_id).run(3).run_file.unlink()
 
 
 @pytest.mark.parametrize(("unfinished", "is_continued"), [('{"pairs": 2, "quick": false}', True), ("", False)])

@@ -69,7 +69,7 @@ MUTANTS = {
         "intervals",
         (statistics, "t_quantile", lambda *arguments: T_QUANTILE(*arguments) / 2),
     ),
-    "the words of verdicts are exchanged": ("slowdowns", (comparison, "SLOWER", comparison.FASTER)),
+    "the words of verdicts are communicated": ("slowdowns", (comparison, "SLOWER", comparison.FASTER)),
     "every difference is one": ("same program", (comparison, "significant", lambda values: [True] * len(values))),
     "a straggler must be twice as slow": ("straggler", (computation, "STRAGGLER", 2.0)),
     "the fit of the link counts a fifth more": ("link", (communication, "fitted_cost", fits_too_much)),

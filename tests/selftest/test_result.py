@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.selftest.result import (
     CheckResult,
     Comparison,
@@ -30,7 +30,7 @@ FAILED = replace(RESULT, ended="2026-03-02T10:00:00+00:00", checks=(replace(CHEC
 
 def test_what_is_written_is_read(refused):
     assert read_results() == []
-    with refused(EvidenceError):
+    with refused(RecordError):
         last_result()
     add_result(RESULT)
     add_result(FAILED)
@@ -50,7 +50,7 @@ def test_a_result_of_a_version_without_analysis_code_and_equality_is_read():
 def test_a_damaged_file_is_said_and_not_overwritten(content):
     results_file().parent.mkdir()
     results_file().write_text(content)
-    with pytest.raises(EvidenceError, match=r"results\.json"):
+    with pytest.raises(RecordError, match=r"results\.json"):
         add_result(RESULT)
     assert results_file().read_text() == content
 

@@ -1,4 +1,4 @@
-"""An exchange over a link of known rate."""
+"""An all-reduce over a link of known rate."""
 
 import pytest
 

@@ -11,15 +11,15 @@ from dlperf_study.study.study_values import DenominatorRule
 
 #: Those that come with the package.
 STUDIES = (
-    "allreduce, arcface, bert, data_sources, frameworks, gpt, input_pipeline, llama, one_gpu, precision, quickstart, "
+    "allreduce, arcface, bert, data_loaders, frameworks, gpt, input_pipeline, llama, one_gpu, precision, quickstart, "
     "resnet50, vgg16_parameter_server"
 )
 STUDY = """\
 title: An example
 about: Made for a test.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce}
+constants: {framework: paddle_collective, strategy: all_reduce}
 factors:
   model: [resnet50, mobilenet_v2]
   devices_per_node: [1, 2]
@@ -33,7 +33,7 @@ devices_per_node: 8
 device: gpu
 device_name: Tesla V100-SXM2-16GB
 device_peak_flops: 15.7e12
-link: 100 Gbit/s InfiniBand
+interconnect: 100 Gbit/s InfiniBand
 idle: {wait_seconds: 60}
 python: {horovod_torch: /opt/horovod/bin/python}
 """
@@ -48,11 +48,11 @@ hosts: [node1, admin@10.11.0.3]
 devices_per_node: 8
 device: cpu
 device_name: a CPU
-link: 1 Gbit/s Ethernet
+interconnect: 1 Gbit/s Ethernet
 shared_files: false
 work_folder: /scratch
 network_interface: eth0
-image_sets: {imagenet: /data/imagenet}
+image_datasets: {imagenet: /data/imagenet}
 environment: {NCCL_DEBUG: INFO}
 pass_environment: [LM_LICENSE_FILE]
 container: [apptainer, exec, image.sif]
@@ -64,7 +64,7 @@ nodes: 2
 devices_per_node: 8
 device: cpu
 device_name: a CPU
-link: 1 Gbit/s Ethernet
+interconnect: 1 Gbit/s Ethernet
 kubernetes:
   images: {default: dlperf:1, torch_ddp: torch:1}
   resources: {cpu: "8", memory: 16Gi}
@@ -88,9 +88,9 @@ def study(**changes: object) -> Study:
         "source": "example.yaml",
         "title": "An example",
         "about": "Made for a test.",
-        "questions": ("scaling",),
+        "sections": ("scaling",),
         "scaling": "weak",
-        "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
+        "constants": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         "factors": {"nodes": [1, 2], "devices_per_node": [1, 4]},
         "baseline": (rule({"nodes": 1, "devices_per_node": 1}),),
     }

@@ -13,7 +13,7 @@ from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.machines.kubernetes import image_facts
 from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport, is_named
-from dlperf_study.training.frameworks._trainer import exchange_library
+from dlperf_study.training.frameworks._trainer import communication_library
 from dlperf_study.training.libraries._base import cudnn_version, error_line, nccl_version
 from dlperf_study.training.questions import gpu_question, program_facts
 from tests.nvidia_smi import A100
@@ -69,9 +69,9 @@ def test_a_version_code_of_cudnn_is_a_version(code, version):
 
 
 def test_nccl_exchanges_only_between_gpus_of_a_library_that_has_it():
-    assert exchange_library(TWO) == "NCCL 2.25.1"
-    assert exchange_library(replace(TWO, nccl="")) == "gloo"
-    assert exchange_library(None) == "gloo"
+    assert communication_library(TWO) == "NCCL 2.25.1"
+    assert communication_library(replace(TWO, nccl="")) == "gloo"
+    assert communication_library(None) == "gloo"
 
 
 @pytest.mark.parametrize(

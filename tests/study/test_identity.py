@@ -25,7 +25,7 @@ def changed(parameter: Parameter) -> Configuration:
 
 
 def test_an_identity_of_the_first_release_is_still_the_same():
-    assert configuration().identity == FIRST_IDENTITY
+    assert configuration().configuration_id == FIRST_IDENTITY
     assert PARAMETERS.keys() >= IDENTIFIED_BY_DEFAULT
 
 
@@ -33,4 +33,4 @@ def test_an_identity_of_the_first_release_is_still_the_same():
 def test_an_added_parameter_is_in_the_identity_unless_it_has_its_default(parameter):
     assert parameter.name not in configuration().identifying_values()
     assert changed(parameter).identifying_values()[parameter.name] == changed_value(parameter)
-    assert changed(parameter).identity != FIRST_IDENTITY
+    assert changed(parameter).configuration_id != FIRST_IDENTITY

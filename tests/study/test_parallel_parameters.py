@@ -5,7 +5,7 @@ import pytest
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.plan import build_plan
-from dlperf_study.training.data_sources._base import batch_consumer
+from dlperf_study.training.data_loaders._base import batch_consumer
 from tests.evidence_factory import configuration
 from tests.study.examples import anything_goes, cluster, rule, study
 
@@ -30,7 +30,7 @@ def test_the_ranks_with_samples_of_their_own_follow_from_the_devices(values, lay
 
 def test_degrees_that_do_not_divide_the_devices_are_one_obstacle():
     degrees = {"tensor_parallel": 3, "pipeline_parallel": 2}
-    requested = study(fixed={**study().fixed, **degrees}, factors={"devices_per_node": [4], "nodes": [1, 3]})
+    requested = study(constants={**study().constants, **degrees}, factors={"devices_per_node": [4], "nodes": [1, 3]})
     requested = requested.changed(baseline=(rule({"nodes": 3}),))
     one, three = build_plan(requested, cluster(), anything_goes).entries
     assert one.unsupported == "tensor_parallel 3 × pipeline_parallel 2 = 6 does not divide 4 devices"
@@ -39,11 +39,11 @@ def test_degrees_that_do_not_divide_the_devices_are_one_obstacle():
 
 
 def test_groups_of_devices_share_a_global_batch():
-    values = {**study().fixed, "tensor_parallel": 2, "global_batch": 3}
+    values = {**study().constants, "tensor_parallel": 2, "global_batch": 3}
     factors = {"nodes": [1], "devices_per_node": [2, 4]}
     baseline = (rule({"devices_per_node": 2}),)
     plan = build_plan(
-        study(scaling="strong", fixed=values, factors=factors, baseline=baseline), cluster(), anything_goes
+        study(scaling="strong", constants=values, factors=factors, baseline=baseline), cluster(), anything_goes
     )
     assert [entry.configuration.batch_per_device for entry in plan.entries] == [3, 0]
     assert [entry.unsupported for entry in plan.entries] == [

@@ -18,10 +18,10 @@ SLIPS = [
 
 @pytest.mark.parametrize(("written", "message"), SLIPS)
 def test_a_parameter_out_of_its_bounds_is_refused(tmp_path, written, message):
-    file = write(tmp_path, STUDY.replace("fixed: {", f"fixed: {{{written}, "))
+    file = write(tmp_path, STUDY.replace("constants: {", f"constants: {{{written}, "))
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
-    assert str(caught.value) == f"{file}: fixed.{message}"
+    assert str(caught.value) == f"{file}: constants.{message}"
 
 
 def test_a_measurement_out_of_its_bounds_is_refused(tmp_path, refused):
@@ -32,12 +32,12 @@ def test_a_measurement_out_of_its_bounds_is_refused(tmp_path, refused):
 
 @pytest.mark.parametrize("value", ["-1", "0", "0.5", "5"])
 def test_a_time_may_be_left_to_the_library(tmp_path, value):
-    study = load_study(write(tmp_path, STUDY.replace("fixed: {", f"fixed: {{cycle_time_ms: {value}, ")))
-    assert study.fixed["cycle_time_ms"] == float(value)
+    study = load_study(write(tmp_path, STUDY.replace("constants: {", f"constants: {{cycle_time_ms: {value}, ")))
+    assert study.constants["cycle_time_ms"] == float(value)
 
 
 LEVELS = ", ".join(map(str, range(1, 23)))
-GRID = f"{{nodes: [{LEVELS}], devices_per_node: [{LEVELS}], servers: [{LEVELS}]}}"
+GRID = f"{{nodes: [{LEVELS}], devices_per_node: [{LEVELS}], parameter_servers: [{LEVELS}]}}"
 GRID_POINTS, STUDY_POINTS = 22**3, 4
 FACTORS = "factors:\n  model: [resnet50, mobilenet_v2]\n  devices_per_node: [1, 2]\n"
 
@@ -48,7 +48,7 @@ FACTORS = "factors:\n  model: [resnet50, mobilenet_v2]\n  devices_per_node: [1, 
         (
             "factors give",
             GRID_POINTS,
-            STUDY.replace("fixed: {", "fixed: {model: resnet50, ").replace(FACTORS, f"factors: {GRID}\n"),
+            STUDY.replace("constants: {", "constants: {model: resnet50, ").replace(FACTORS, f"factors: {GRID}\n"),
         ),
         ("factors and include give", STUDY_POINTS + GRID_POINTS, f"{STUDY}include: [{{model: resnet50, {GRID[1:]}]\n"),
     ],

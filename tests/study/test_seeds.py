@@ -41,7 +41,7 @@ def printed_cells(sources):
 
 def is_planned(cells):
     """Return for each cell whether its framework exists here, so that a study can plan it."""
-    return cells["our_framework"].isin(frameworks.names())
+    return cells["matching_framework"].isin(frameworks.names())
 
 
 def test_every_throughput_of_a_source_that_a_study_repeats_has_a_configuration_that_can_run_somewhere(answers):
@@ -73,7 +73,7 @@ def test_the_coverage_of_a_study_counts_its_configurations():
     coverage = coverage_of("gpt")
     configurations = configurations_of("gpt")
     assert "gpt" in set(studies_of_sources())
-    assert coverage.configurations == configurations["identity"].nunique() > coverage.runnable
+    assert coverage.configurations == configurations["configuration_id"].nunique() > coverage.runnable
     assert (coverage.throughputs, coverage.planned, coverage.measurable) == (6, 6, 3)
 
 
@@ -82,7 +82,7 @@ def test_each_printed_cell_has_exactly_one_configuration(study):
     asking_sources = [name for name in load_study(study).published if read_source(name).question]
     cells, ours = printed_cells(asking_sources), configurations_of(study)
     matches = SameQuestion(cells, ours).matches()
-    counts = pd.Series([len(match.identities) for match in matches])
+    counts = pd.Series([len(match.configuration_ids) for match in matches])
     wrong = cells[(counts != 1) & is_planned(cells)]
     assert list(wrong["cell"]) == []
     assert (counts[~is_planned(cells)] == 0).all()
@@ -91,8 +91,12 @@ def test_each_printed_cell_has_exactly_one_configuration(study):
 @pytest.mark.parametrize("study", AFTER_TABLES)
 def test_each_configuration_has_a_printed_cell_unless_it_is_marked_as_an_extra(study):
     cells, ours = printed_cells(load_study(study).published), configurations_of(study)
-    answering = {identity for match in SameQuestion(cells, ours).matches() for identity in match.identities}
-    of_source = set(ours.loc[~ours["is_extra"], "identity"])
+    answering = {
+        configuration_id
+        for match in SameQuestion(cells, ours).matches()
+        for configuration_id in match.configuration_ids
+    }
+    of_source = set(ours.loc[~ours["is_unpublished"], "configuration_id"])
     assert of_source - answering == set(), "neither printed nor marked as an extra"
     assert answering - of_source == set(), "printed, and marked as an extra"
 
@@ -106,20 +110,20 @@ def test_what_can_run_nowhere_is_named():
                 reasons.append(on_gpu.unsupported)
     assert Counter(reasons) == {
         "compiler xla is not built for paddle_collective (built: none, to_static, cinn)": 2,
-        "data_source dali is not built for tensorflow (built: paddle, torch)": 15,
+        "data_loader dali is not built for tensorflow (built: paddle, torch)": 15,
     }
 
 
 def test_vgg16_compares_each_configuration_with_one_process_of_the_same_batch_and_images():
     plan = build_plan(load_study("vgg16_parameter_server"), cluster(100, 1), anything_goes)
-    by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
+    by_id = {entry.configuration.configuration_id: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
-        baseline, configuration = by_identity[entry.baseline_identity], entry.configuration
-        assert (baseline.servers, baseline.world_size) == (0, 1)
+        baseline, configuration = by_id[entry.baseline_id], entry.configuration
+        assert (baseline.parameter_servers, baseline.world_size) == (0, 1)
         assert baseline.strategy == ("local" if configuration.framework == "paddle_ps" else "all_reduce")
         alone = "tensorflow_mirrored" if configuration.framework == "tensorflow_ps" else configuration.framework
         assert baseline.framework == alone
-        for name in ("batch_per_device", "data_source"):
+        for name in ("batch_per_device", "data_loader"):
             assert getattr(baseline, name) == getattr(configuration, name)
 
 
@@ -135,7 +139,7 @@ def test_a_study_measures_the_iterations_of_its_source(study, warmup, measured):
 def test_a_mark_that_matches_no_configuration_is_refused(refused):
     study = load_study("arcface")
     with refused(StudyFileError):
-        list(study.changed(extras=({"nodes": [3]},)).points)
+        list(study.changed(unpublished=({"nodes": [3]},)).points)
 
 
 TWO_CORES = cluster(1, 2)
@@ -167,13 +171,13 @@ def test_a_quick_variant_runs_on_two_devices_in_a_few_minutes(name):
     configurations = [entry.configuration for entry in runnable]
     assert len(configurations) <= MOST_QUICK_RUNS
     assert {c.world_size for c in configurations} == {1, 2}
-    assert {(c.repeats, c.quick) for c in configurations} == {(1, True)}
+    assert {(c.repetitions, c.quick) for c in configurations} == {(1, True)}
     assert max(c.image_size for c in configurations) <= 64
-    assert max(c.warmup_steps + c.measured_steps + c.computation_steps for c in configurations) <= 12
+    assert max(c.warmup_steps + c.measured_steps + c.compute_only_steps for c in configurations) <= 12
     assert {(c.max_warmup_seconds, c.measured_seconds) for c in configurations} == {(0, 0)}
     assert max(c.global_batch for c in configurations) <= 16
     # Every baseline can run that something is compared with.
-    assert {entry.baseline_identity for entry in runnable} <= {c.identity for c in configurations}
+    assert {entry.baseline_id for entry in runnable} <= {c.configuration_id for c in configurations}
     assert any(not entry.is_baseline for entry in runnable)
 
 
@@ -194,32 +198,34 @@ def test_resnet50_searches_the_largest_batch_of_half_precision_on_gpus_and_a_sma
         plan = build_plan(load_study("resnet50", quick), cluster(4, 8), anything_goes)
         searched = [entry.configuration for entry in plan.entries if entry.is_searched]
         assert plan.largest_batch == at_most
-        assert {(c.world_size, c.precision, c.data_source) for c in searched} == {(1, precision, "synthetic_device")}
+        assert {(c.world_size, c.precision, c.data_loader) for c in searched} == {(1, precision, "synthetic_device")}
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_quickstart_runs_on_two_cores_and_compares_each_with_its_own_process(quick):
     plan = build_plan(load_study("quickstart", quick), TWO_CORES, with_every_library)
     assert plan.runnable == plan.entries
-    by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
+    by_id = {entry.configuration.configuration_id: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
         planned = entry.configuration
-        assert planned.world_size * planned.threads_per_device + planned.servers <= 2
-        alone = {"strategy": "local", "servers": 0} if planned.framework == "paddle_ps" else {}
-        assert by_identity[entry.baseline_identity] == replace(planned, devices_per_node=1, **alone)
+        assert planned.world_size * planned.threads_per_device + planned.parameter_servers <= 2
+        alone = {"strategy": "local", "parameter_servers": 0} if planned.framework == "paddle_ps" else {}
+        assert by_id[entry.baseline_id] == replace(planned, devices_per_node=1, **alone)
 
 
 def test_quickstart_measures_six_rounds_and_has_time_to_repeat_disturbed_ones():
     study = load_study("quickstart")
-    assert (study.precision, study.time_budget_minutes) == (None, 8)
+    assert (study.target_ci, study.time_budget_minutes) == (None, 8)
     plan = build_plan(study, TWO_CORES, with_every_library)
     assert len(plan.entries) == 6
-    runs = {(c.repeats, c.measured_seconds, c.breakdown_from) for c in (entry.configuration for entry in plan.entries)}
+    runs = {
+        (c.repetitions, c.measured_seconds, c.breakdown_from) for c in (entry.configuration for entry in plan.entries)
+    }
     assert runs == {(6, 2.0, 4)}
 
 
 @pytest.mark.parametrize("name", [file.stem for file in sorted((PARAMS / "studies").glob("*.yaml"))])
 def test_a_shipped_study_has_as_many_rounds_as_its_outcomes_need_here(name):
     plan = build_plan(load_study(name), cluster(1, 2), anything_goes)
-    assert {entry.configuration.repeats for entry in plan.entries} == {6}
+    assert {entry.configuration.repetitions for entry in plan.entries} == {6}
     assert rounds_needed(max(1, len(plan.runnable))) <= 6

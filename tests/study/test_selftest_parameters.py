@@ -11,7 +11,7 @@ from dlperf_study.study.study_file import load_study
 from tests.evidence_factory import configuration
 from tests.study.examples import STUDY, anything_goes, cluster, write
 
-CHANGED = [("replica", 1), ("planted_slowdown", 0.05), ("slowed_rank", 0)]
+CHANGED = [("replica", 1), ("injected_slowdown", 0.05), ("slowed_rank", 0)]
 
 
 def test_the_parameters_of_the_selftest_are_in_no_identity_by_default():
@@ -25,7 +25,7 @@ def test_the_parameters_of_the_selftest_are_in_no_identity_by_default():
 @pytest.mark.parametrize(("name", "value"), CHANGED)
 def test_another_value_is_another_configuration(name, value):
     changed = configuration(study="selftest_x", **{name: value})
-    assert changed.identity != configuration(study="selftest_x").identity
+    assert changed.configuration_id != configuration(study="selftest_x").configuration_id
     assert changed.identifying_values()[name] == value
 
 
@@ -38,9 +38,9 @@ def test_no_other_study_may_have_them(name, value, refused):
 
 
 def test_a_study_file_that_plants_something_or_calls_itself_a_selftest_is_refused(tmp_path, refused):
-    file = write(tmp_path, STUDY.replace("fixed: {", "fixed: {planted_slowdown: 0.1, "))
+    file = write(tmp_path, STUDY.replace("constants: {", "constants: {injected_slowdown: 0.1, "))
     with pytest.raises(StudyFileError) as caught:
         build_plan(load_study(file), cluster(), anything_goes)
-    assert str(caught.value).startswith(f"{file}: planted_slowdown is allowed ")
+    assert str(caught.value).startswith(f"{file}: injected_slowdown is allowed ")
     with refused(StudyFileError):
         load_study(write(tmp_path, name="selftest_mine"))

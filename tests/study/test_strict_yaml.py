@@ -83,8 +83,8 @@ def test_a_value_that_is_none_of_a_study_is_refused(tmp_path, text, refused):
     ("text", "line"),
     [
         ("title: T\nfixed\n  model: a\n", "line 2: fixed has no colon"),
-        ("title: T\nfixed:\n  model resnet50\n  batch: 4\n", "line 3: model resnet50 has no colon"),
-        ("title: T\nfixed:\n  model: a\n  batch 4\nfactors: {}\n", "line 4: batch 4 has no colon"),
+        ("title: T\nconstants:\n  model resnet50\n  batch: 4\n", "line 3: model resnet50 has no colon"),
+        ("title: T\nconstants:\n  model: a\n  batch 4\nfactors: {}\n", "line 4: batch 4 has no colon"),
     ],
 )
 def test_a_key_without_its_colon_is_named_with_its_own_line(tmp_path, text, line):

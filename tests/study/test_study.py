@@ -11,7 +11,7 @@ def levels(points, *names):
 def test_the_grid_is_complete_and_the_last_factor_the_fastest():
     assert levels(study().points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
     point = study().points[0]
-    assert (point["image_size"], point["servers"], point["precision"]) == (224, 0, "fp32")
+    assert (point["image_size"], point["parameter_servers"], point["precision"]) == (224, 0, "fp32")
 
 
 def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
@@ -26,14 +26,14 @@ def test_exclude_drops_what_matches_all_keys_also_by_default():
     points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points
     assert levels(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
     with pytest.raises(StudyFileError, match="exclude leaves no configuration"):
-        list(study(exclude=({"servers": [0]},)).points)
+        list(study(exclude=({"parameter_servers": [0]},)).points)
 
 
 def test_what_matches_nothing_or_everything_twice_is_an_error(refused):
     with refused(StudyFileError):
-        list(study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "servers": [0]})).points)
+        list(study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "parameter_servers": [0]})).points)
     with refused(StudyFileError):
-        list(study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points)
+        list(study(include=({"nodes": [2], "devices_per_node": [4], "parameter_servers": [0]},)).points)
     example = study(**SERIES, baseline=(PS_RULE,))
     with refused(StudyFileError):
         example.declared_denominator(example.points[0], "baseline")
@@ -47,13 +47,13 @@ def test_a_baseline_is_the_same_point_with_the_values_put_in():
 
 SERIES = {
     "factors": {"framework": ["paddle_collective"], "strategy": ["all_reduce"], "devices_per_node": [1, 2]},
-    "fixed": {"model": "resnet50"},
+    "constants": {"model": "resnet50"},
     "include": (
         {"framework": ["paddle_ps"], "strategy": ["local"], "devices_per_node": [1]},
-        {"framework": ["paddle_ps"], "strategy": ["async"], "servers": [1], "devices_per_node": [1, 2]},
+        {"framework": ["paddle_ps"], "strategy": ["async"], "parameter_servers": [1], "devices_per_node": [1, 2]},
     ),
 }
-PS_RULE = rule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
+PS_RULE = rule({"strategy": "local", "parameter_servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
 
 
 def test_each_series_has_its_own_baseline():
@@ -74,10 +74,10 @@ def test_a_baseline_with_another_baseline_is_an_error(refused):
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():
-    example = study(measurement={"repeats": 5, "warmup_steps": 2}, is_quick=True, name="example-quick")
+    example = study(measurement={"repetitions": 5, "warmup_steps": 2}, is_quick=True, name="example-quick")
     configuration = example.configuration(example.points[3], "local")
     assert (configuration.study, configuration.cluster, configuration.quick) == ("example-quick", "local", True)
-    assert (configuration.repeats, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)
+    assert (configuration.repetitions, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)
 
 
 def test_strong_scaling_shares_the_global_batch():

@@ -16,14 +16,14 @@ from tools.faults.scene import Scene
 STUDY = """\
 title: A fault
 about: One rank a node, which trains a few steps.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: 4, {fixed}}}
+constants: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: 4, {fixed}}}
 factors: {{framework: [{framework}]}}
 baseline: {{framework: {framework}}}
 measurement:
   {{warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, measured_seconds: {training_seconds},
-   computation_steps: 2, exchange_steps: 2, repeats: 1, timeout_seconds: {timeout_seconds}}}
+   compute_only_steps: 2, communication_only_steps: 2, repetitions: 1, timeout_seconds: {timeout_seconds}}}
 """
 CLUSTER = """\
 launcher: {launcher}
@@ -31,10 +31,10 @@ device: cpu
 device_name: a CPU
 idle: {{max_busy_cores: 1000, wait_seconds: 0}}
 """
-LOCAL = "link: loopback\nnodes: 1\ndevices_per_node: 2\n"
-SSH = "link: veth\nhosts: [{hosts}]\ndevices_per_node: 1\nshared_files: false\nwork_folder: {work}\n"
+LOCAL = "interconnect: loopback\nnodes: 1\ndevices_per_node: 2\n"
+SSH = "interconnect: veth\nhosts: [{hosts}]\ndevices_per_node: 1\nshared_files: false\nwork_folder: {work}\n"
 SSH += "ssh: {{config_file: {config}}}\n"
-SLURM = "link: veth\nnodes: 4\ndevices_per_node: 1\nslurm: {poll_seconds: 0.5, start_within_seconds: 120}\n"
+SLURM = "interconnect: veth\nnodes: 4\ndevices_per_node: 1\nslurm: {poll_seconds: 0.5, start_within_seconds: 120}\n"
 #: How long a run may take, and how long where it hangs.
 TIMEOUT_SECONDS, HANGING_SECONDS = 120, 25
 
@@ -81,7 +81,7 @@ CLUSTERS = {"local": local, "ssh": ssh, "slurm": slurm}
 
 def study_text(framework: str, timeout_seconds: int, training_seconds: int, fixed: str) -> str:
     """Return the study file: one configuration, one run."""
-    strategy = "strategy: async, servers: 1" if framework == "paddle_ps" else "strategy: all_reduce"
+    strategy = "strategy: async, parameter_servers: 1" if framework == "paddle_ps" else "strategy: all_reduce"
     return STUDY.format(
         framework=framework,
         fixed=f"{fixed}, {strategy}",

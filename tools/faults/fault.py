@@ -13,7 +13,7 @@ from tools.faults.clusters import HANGING_SECONDS, TIMEOUT_SECONDS
 from tools.faults.scene import Scene
 
 Action = Callable[[Scene], None]
-#: How long a process is stopped: longer than a guard waits for its coordinator.
+#: How long a process is stopped: longer than a node agent waits for its coordinator.
 STOPPED_SECONDS = 25.0
 #: How long ranks train where Slurm notices a fault only when it looks again.
 LATE_SECONDS = 75
@@ -178,25 +178,25 @@ def lose_node(scene: Scene) -> None:
 def _local_faults() -> Iterator[Fault]:
     signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
     for number in (signal.SIGHUP, signal.SIGQUIT):
-        for role in ("driver", "guard", "rank"):
+        for role in ("controller", "agent", "rank"):
             yield Fault("local", f"{number.name} to the {role}", send(role, number))
-    for role in ("driver", "notebook", "kernel", "guard", "rank"):
+    for role in ("controller", "notebook", "kernel", "agent", "rank"):
         for number in signals:
             yield Fault("local", f"{number.name} to the {role}", send(role, number))
     for number in signals:
         yield Fault("local", f"{number.name} to torchrun", send("launcher", number), framework=PYTORCH)
-    for role in ("driver", "notebook", "kernel"):
+    for role in ("controller", "notebook", "kernel"):
         title = f"SIGSTOP to the {role}, SIGCONT after {STOPPED_SECONDS:.0f} s"
         yield Fault("local", title, stop_for_a_while(role))
-    for role in ("guard", "rank"):
+    for role in ("agent", "rank"):
         yield Fault("local", f"SIGSTOP to the {role}", stop_for_good(role), hangs=True)
     yield Fault("local", "SIGSTOP to torchrun", stop_for_good("launcher"), hangs=True, framework=PYTORCH)
     for number in (signal.SIGKILL, signal.SIGTERM):
         yield Fault("local", f"{number.name} to the server", send("server", number), framework=PADDLE_SERVERS)
     stop = stop_for_good("server")
     yield Fault("local", "SIGSTOP to the server", stop, hangs=True, framework=PADDLE_SERVERS)
-    at_once = send("driver", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
-    yield Fault("local", "SIGINT and SIGTERM at once to the driver", at_once)
+    at_once = send("controller", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
+    yield Fault("local", "SIGINT and SIGTERM at once to the controller", at_once)
     yield Fault("local", "SIGKILL to all processes at once", kill_all)
     yield Fault("local", "a second command for the same study", start_second_command)
     yield Fault("local", "the disk is full at the start", fill_disk, BEFORE, make_disk_small)
@@ -208,11 +208,11 @@ def _local_faults() -> Iterator[Fault]:
 
 
 def _ssh_faults() -> Iterator[Fault]:
-    for role in ("driver", "kernel", "ssh"):
+    for role in ("controller", "kernel", "ssh"):
         yield Fault("ssh", f"SIGKILL to the {role}", send(role, signal.SIGKILL))
-    yield Fault("ssh", "SIGINT to the driver", send("driver", signal.SIGINT))
+    yield Fault("ssh", "SIGINT to the controller", send("controller", signal.SIGINT))
     for number in (signal.SIGKILL, signal.SIGTERM):
-        yield Fault("ssh", f"{number.name} to the guard of the second host", send("guard", number, which=-1))
+        yield Fault("ssh", f"{number.name} to the node agent of the second host", send("agent", number, which=-1))
     yield Fault("ssh", "SIGKILL to the launcher on the second host", send("launcher", signal.SIGKILL, which=-1))
     yield Fault("ssh", "SIGKILL to the rank on the second host", send("rank", signal.SIGKILL, which=-1))
     yield Fault("ssh", "SIGSTOP to the rank on the second host", stop_for_good("rank", -1), hangs=True)
@@ -223,11 +223,11 @@ def _ssh_faults() -> Iterator[Fault]:
 
 
 def _slurm_faults() -> Iterator[Fault]:
-    for role in ("driver", "kernel", "job program"):
+    for role in ("controller", "kernel", "job program"):
         yield Fault("slurm", f"SIGKILL to the {role}", send(role, signal.SIGKILL))
-    yield Fault("slurm", "SIGINT to the driver", send("driver", signal.SIGINT))
+    yield Fault("slurm", "SIGINT to the controller", send("controller", signal.SIGINT))
     yield Fault("slurm", "SIGTERM to the job program", send("job program", signal.SIGTERM))
-    yield Fault("slurm", "SIGKILL to the guard of the second node", send("guard", signal.SIGKILL, which=-1))
+    yield Fault("slurm", "SIGKILL to the node agent of the second node", send("agent", signal.SIGKILL, which=-1))
     yield Fault("slurm", "SIGKILL to the rank on the second node", send("rank", signal.SIGKILL, which=-1))
     yield Fault("slurm", "SIGSTOP to the rank on the second node", stop_for_good("rank", -1), hangs=True)
     yield Fault("slurm", "scancel", cancel_job)

@@ -24,11 +24,11 @@ def performed(fault: Fault, make_scene: MakeScene, folder: Path) -> str:
             fault.prepare(scene)
         _meet(fault, scene)
         seconds = scene.seconds_to_silence()
-        orphans, outcome, evidence = len(scene.processes()), _outcome(scene), scene.evidence()
+        orphans, status, evidence = len(scene.processes()), _outcome(scene), scene.evidence()
         for undo in reversed(scene.undo):
             undo()
         silence = "never" if seconds is None else f"{seconds:.1f} s" if fault.moment == TRAINING else ""
-        cells = (fault.title, fault.cluster, outcome, silence, str(orphans), evidence, _continued(scene))
+        cells = (fault.title, fault.cluster, status, silence, str(orphans), evidence, _continued(scene))
         return f"| {' | '.join(cells)} |"
 
 
@@ -56,7 +56,7 @@ def _outcome(scene: Scene) -> str:
         code = scene.command.returncode
         ending = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"no record; {ending}" + (f": {_short(errors)}" if errors else "")
-    return f"{facts['outcome']}" + (f": {_short(facts['reason'])}" if facts["reason"] else "")
+    return f"{facts['status']}" + (f": {_short(facts['reason'])}" if facts["reason"] else "")
 
 
 def _short(text: str) -> str:
@@ -70,8 +70,8 @@ def _continued(scene: Scene) -> str:
     before = scene.facts()
     ended = scene.workplace.command("run", busy=scene.slurm is not None)
     facts = scene.facts()
-    if ended.returncode or facts.get("outcome") != "completed":
+    if ended.returncode or facts.get("status") != "completed":
         return f"no: {_short(ended.stderr or ended.stdout)}"
-    if before.get("outcome") == "completed":
+    if before.get("status") == "completed":
         return "yes, nothing to do" if "nothing to do" in ended.stdout else "yes, measured again"
     return "yes"

@@ -14,7 +14,7 @@ import psutil
 
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.machines.supervision.processes import GUARD, marked
+from dlperf_study.machines.supervision.processes import AGENT, marked
 from tests.command_line import Workplace, finish, wait_for
 from tests.machines.clusters.namespaces import DAEMONS, Host
 from tests.machines.clusters.slurm import Slurm
@@ -28,8 +28,8 @@ POLL_SECONDS = 0.1
 
 #: What is in the arguments of each process of a study, from the command down to the training.
 _ARGUMENTS: dict[str, Callable[[Sequence[str]], bool]] = {
-    "driver": lambda argv: "dlperf_study" in argv and "run" in argv,
-    "guard": lambda argv: GUARD in argv and "python" in Path(argv[0]).name,
+    "controller": lambda argv: "dlperf_study" in argv and "run" in argv,
+    "agent": lambda argv: AGENT in argv and "python" in Path(argv[0]).name,
     "ssh": lambda argv: Path(argv[0]).name == "ssh",
     "launcher": lambda argv: bool({"paddle.distributed.launch", "torch.distributed.run"} & set(argv)),
     "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.training.worker"],
@@ -37,7 +37,7 @@ _ARGUMENTS: dict[str, Callable[[Sequence[str]], bool]] = {
 }
 
 
-#: How far below the driver the processes are that were forked, and whose arguments say nothing.
+#: How far below the controller the processes are that were forked, and whose arguments say nothing.
 _DEPTHS = {"notebook": 2, "kernel": 3}
 
 
@@ -78,7 +78,7 @@ class Scene:
     def victims(self, role: str) -> list[psutil.Process]:
         """Return the processes with a role, those of the first host first; a server is a rank of its own kind."""
         if role in _DEPTHS:
-            return self._below_driver(_DEPTHS[role])
+            return self._below_controller(_DEPTHS[role])
         wanted = "rank" if role == "server" else role
         victims = []
         for process in self.processes():
@@ -88,9 +88,9 @@ class Scene:
                     victims.append(process)
         return sorted(victims, key=lambda process: (self._host_number(process), process.pid))
 
-    def _below_driver(self, depth: int) -> list[psutil.Process]:
-        """Return what the driver's server of notebooks has forked: the notebook, or from that, the kernel."""
-        processes = self.victims("driver")
+    def _below_controller(self, depth: int) -> list[psutil.Process]:
+        """Return what the controller's server of notebooks has forked: the notebook, or from that, the kernel."""
+        processes = self.victims("controller")
         for level in range(depth):
             processes = [child for process in processes for child in process.children()]
             if level == 0:

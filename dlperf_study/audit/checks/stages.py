@@ -12,24 +12,24 @@ from dlperf_study.core.errors import Severity
 
 COMPUTATION_TO_COMMUNICATION, BATCHES = "computation_to_communication", "batch_process_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
-#: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
+#: Each stage, and what it is a part of: none can take longer. In ElasticDL the gradient report begins with the copy.
 STAGE_TOTALS = (
     (BATCHES, quantities.TASK),
-    (quantities.EXCHANGE, quantities.TASK),
+    (quantities.REPORT_GRADIENT, quantities.TASK),
     (COPY, quantities.TASK),
     (UPDATE, quantities.TASK),
     (PASSES, quantities.TASK),
-    (COPY, quantities.EXCHANGE),
+    (COPY, quantities.REPORT_GRADIENT),
 )
 #: The stages that follow each other and make up a task.
-CONSECUTIVE_STAGES = (quantities.EXCHANGE, UPDATE, PASSES)
+CONSECUTIVE_STAGES = (quantities.REPORT_GRADIENT, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
 MOST_CHANGE = 1.5
 #: A speedup may be this much below what its communication allows without a note.
 LOSS = 0.05
 _OTHER_TASKS = ("they may be of different tasks",)
 _COPY_SEPARATE = (
-    "this table may count copying apart from the exchange; then its exchange is not that of other tables",
+    "this table may count copying apart from the gradient report; then its report is not that of other tables",
 )
 _OTHER_STAGES = ("a task may have stages that are not printed",)
 _ASYNCHRONOUS = (
@@ -75,8 +75,8 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
     if not part.printed.exceeds(total.printed):
         return None
-    if total.metric == quantities.EXCHANGE:
-        computation = f"copying gradients takes {part.text} s, the exchange that begins with it {total.text} s"
+    if total.metric == quantities.REPORT_GRADIENT:
+        computation = f"copying gradients takes {part.text} s, the gradient report that begins with it {total.text} s"
         return AuditDiagnostic(Severity.WARNING, (part, total), computation, _COPY_SEPARATE)
     computation = f"{part.metric} is {part.text} s, more than {total.metric}, of which it is a part, {total.text} s"
     return AuditDiagnostic(Severity.ERROR, (part, total), computation, _OTHER_TASKS)
@@ -101,30 +101,30 @@ def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare communication shares with their times and speedups."""
     for share in results.select(quantities.COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
         for task in results.same_configuration(share, quantities.TASK):
-            for exchange in results.same_configuration(share, quantities.EXCHANGE):
-                if 0 < exchange.printed.exact < task.printed.exact:
-                    yield _compare_with_times(share, task, exchange)
+            for report in results.same_configuration(share, quantities.REPORT_GRADIENT):
+                if 0 < report.printed.exact < task.printed.exact:
+                    yield _compare_with_times(share, task, report)
     for share, speedup in results.pairs(quantities.COMMUNICATION, quantities.SPEEDUP):
         if share.world_size and share.world_size > 1 and share.value <= 1:
             yield _compare_with_speedup(share, speedup, share.world_size)
 
 
-def _compare_with_times(share: ResultCell, task: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
-    task_seconds, exchange_seconds = task.printed.exact, exchange.printed.exact
-    computation_seconds = task_seconds - exchange_seconds
+def _compare_with_times(share: ResultCell, task: ResultCell, report: ResultCell) -> AuditDiagnostic | None:
+    task_seconds, report_seconds = task.printed.exact, report.printed.exact
+    compute_seconds = task_seconds - report_seconds
     terms = parse_ratio_terms(share.text)
     if terms:
-        expected = terms[0] * exchange_seconds / computation_seconds
+        expected = terms[0] * report_seconds / compute_seconds
         fits = terms[1] in [rounding(expected) for rounding in ROUNDINGS.values()]
-        formula = f"({task.text} − {exchange.text}) : {exchange.text} = {terms[0]} : {float(expected):.3g}"
+        formula = f"({task.text} − {report.text}) : {report.text} = {terms[0]} : {float(expected):.3g}"
     else:
         is_share = share.metric == quantities.COMMUNICATION
-        expected = exchange_seconds / task_seconds if is_share else computation_seconds / exchange_seconds
+        expected = report_seconds / task_seconds if is_share else compute_seconds / report_seconds
         fits = bool(share.printed.roundings_from(expected))
-        formula = f"{exchange.text} of {task.text} are {float(expected):.4g}"
+        formula = f"{report.text} of {task.text} are {float(expected):.4g}"
     if fits:
         return None
-    cells = (share, task, exchange)
+    cells = (share, task, report)
     return AuditDiagnostic(Severity.ERROR, cells, f"{formula}, printed {share.text}", _OTHER_RUNS)
 
 

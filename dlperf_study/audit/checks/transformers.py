@@ -46,7 +46,7 @@ def _examine_rows(
     results: Results, compare: Comparison, explanations: tuple[str, ...]
 ) -> Iterator[AuditDiagnostic | None]:
     """Yield None for consistent rows, and one diagnostic per table and severity."""
-    rows = grouped(results.cells, lambda cell: (*cell.table, cell.get("row"), cell.get("identity")))
+    rows = grouped(results.cells, lambda cell: (*cell.table, cell.get("row"), cell.get("configuration_id")))
     contradictions: dict[tuple[Severity, object], list[tuple[ResultCell, str]]] = {}
     for cell in (cells[0] for cells in rows.values()):
         phrase, factor = compare(cell) or (None, 1)

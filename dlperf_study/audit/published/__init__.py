@@ -18,7 +18,14 @@ __all__ = ["PublishedSource", "load", "load_source", "printed_table", "read_sour
 
 Line = dict[str, Any]
 #: Facts that may change along a series.
-ALONG_SERIES = ("nodes", "devices_per_node", "world_size", "global_batch", "our_nodes", "our_devices_per_node")
+ALONG_SERIES = (
+    "nodes",
+    "devices_per_node",
+    "world_size",
+    "global_batch",
+    "matching_nodes",
+    "matching_devices_per_node",
+)
 _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "scope", "role", "estimator", "inferred"))
 
 

@@ -16,7 +16,12 @@ from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
 POINT = ["series", "world_size"]
 SCALING_RATIOS = ("speedup", "efficiency")
 #: How sources print communication: a ratio, a share, or the two times of a share.
-_EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
+_COMMUNICATION = (
+    "computation_to_communication",
+    "communication_share",
+    "report_gradient_seconds",
+    "task_process_seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -111,25 +116,25 @@ def _log_rate(value: float, runs: Sample | None) -> Estimate:
     return Estimate(math.log(value))
 
 
-def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
+def communication_points(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per point with printed communication.
 
     ``keys`` names its cells. For times of a task, the text has their quotient, all-reduce over task. A single worker
     has no communication.
     """
-    results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
+    results = cells[(cells["role"] == "result") & cells["metric"].isin(_COMMUNICATION)].dropna(subset=["value"])
     rows = []
     for _, point in results.groupby(POINT, sort=False):
         printed = (point["printed"] + point["after"]).set_axis(point["metric"])
         value = point["value"].set_axis(point["metric"])
-        ratio, share, exchange, task = _EXCHANGE
+        ratio, share, gradients, task = _COMMUNICATION
         if ratio in printed:
             communication = printed[ratio]
         elif share in printed:
             communication = printed[share]
-        elif exchange in value and task in value:
-            quotient = value[exchange] / value[task]
-            communication = f"{quotient:.0%} ({value[exchange]:g} s of {value[task]:g} s)"
+        elif gradients in value and task in value:
+            quotient = value[gradients] / value[task]
+            communication = f"{quotient:.0%} ({value[gradients]:g} s of {value[task]:g} s)"
         else:
             continue
         rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})

@@ -15,7 +15,14 @@ from dlperf_study.study.parameter import IMAGES
 #: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
 _PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
 #: How devices divide a model and its batches; logs of trainings that divide nothing do not say so.
-DIVIDED = ("tensor_parallel", "pipeline_parallel", "context_parallel", "zero_stage", "micro_batches", "recompute")
+DIVIDED = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "zero_stage",
+    "micro_batches",
+    "activation_checkpointing",
+)
 #: What must have its default where the source states nothing, because one that used anything else would say so.
 USUAL = ("memory_format", "gradient_compression", "cpu_limit", *DIVIDED)
 SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL), "images")
@@ -34,11 +41,11 @@ class Difference:
 class Match:
     """The configurations that match one published number.
 
-    ``identities``: in the order of the plan. ``differences``: to the most similar measured configuration, if none
-    matches. ``unstated``: names of ``SAME`` that the source does not state.
+    ``configuration_ids``: in the order of the plan. ``differences``: to the most similar measured configuration, if
+    none matches. ``unstated``: names of ``SAME`` that the source does not state.
     """
 
-    identities: tuple[str, ...]
+    configuration_ids: tuple[str, ...]
     differences: tuple[Difference, ...]
     unstated: tuple[str, ...]
 
@@ -46,13 +53,13 @@ class Match:
 class SameQuestion:
     """The rule applied to published numbers and our configurations.
 
-    Published numbers have the columns ``list_columns(PUBLISHED)``; configurations the parameters, ``identity`` and
-    ``device``. With ``runs_completed``, measured configurations take precedence as the most similar.
+    Published numbers have the columns ``list_columns(PUBLISHED)``; configurations the parameters, ``configuration_id``
+    and ``device``. With ``runs_completed``, measured configurations take precedence as the most similar.
     """
 
     def __init__(self, numbers: pd.DataFrame, configurations: pd.DataFrame) -> None:
         ours = configurations.assign(images=images_of_rows(configurations))
-        self._identities = list(ours["identity"])
+        self._identities = list(ours["configuration_id"])
         self._published, self._ours = dict[str, list[Any]](), dict[str, list[Any]]()
         self._differs = dict[str, Mask]()
         for name in (*SAME, *USUAL):
@@ -67,26 +74,26 @@ class SameQuestion:
         # The most similar one was measured, if any was.
         candidates = self._measured if self._measured.size else np.arange(len(self._identities))
         for row, counts in enumerate(self._count):
-            identities = tuple(self._identities[column] for column in np.flatnonzero(counts == 0))
+            configuration_ids = tuple(self._identities[column] for column in np.flatnonzero(counts == 0))
             nearest: tuple[Difference, ...] = ()
-            if counts.size and not identities:
+            if counts.size and not configuration_ids:
                 nearest = self._differences(row, int(candidates[counts[candidates].argmin()]))
             unstated = tuple(name for name in SAME if self._published[name][row] is None)
-            matches.append(Match(identities, nearest, unstated))
+            matches.append(Match(configuration_ids, nearest, unstated))
         return matches
 
     def unmatched(self) -> Mapping[str, tuple[Difference, ...]]:
         """Return configurations without a published match, and their differences."""
         unmatched = {}
-        for column, identity in enumerate(self._identities):
+        for column, configuration_id in enumerate(self._identities):
             counts = self._count[:, column]
             if counts.size and counts.min():
-                unmatched[identity] = self._differences(int(counts.argmin()), column)
+                unmatched[configuration_id] = self._differences(int(counts.argmin()), column)
         return unmatched
 
     def _differences(self, row: int, column: int) -> tuple[Difference, ...]:
         names = [name for name, differs in self._differs.items() if differs[row, column]]
-        if "data_source" in names and "images" in names:
+        if "data_loader" in names and "images" in names:
             names.remove("images")
         return tuple(Difference(name, self._published[name][row], self._ours[name][column]) for name in names)
 
@@ -106,8 +113,8 @@ def _differs(published: list[Any], ours: list[Any]) -> Mask:
 
 def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
     """Return whether the images of each row are synthetic or read."""
-    images: dict[Any, str | None] = {None: None, PARAMETERS["image_set"].default: MADE_UP}
-    return [images.get(image_set, READ) for image_set in _known(rows["image_set"])]
+    images: dict[Any, str | None] = {None: None, PARAMETERS["image_dataset"].default: MADE_UP}
+    return [images.get(image_dataset, READ) for image_dataset in _known(rows["image_dataset"])]
 
 
 def _known(levels: Iterable[Any]) -> list[Any]:
@@ -129,6 +136,6 @@ def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
 def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
     """Return the value of ours that each number requires, or None."""
     nothing = pd.Series(index=numbers.index, dtype=object)
-    printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"our_{name}"))
+    printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"matching_{name}"))
     usual = PARAMETERS[name].default if name in USUAL else None
     return [usual if pd.isna(level) else level for level in translated.where(translated.notna(), printed)]

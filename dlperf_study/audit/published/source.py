@@ -43,7 +43,7 @@ METRICS = {
     "batch_per_device": PublishedMetric("samples", "samples per step and device"),
     "batches_per_task": PublishedMetric("", "batches of one worker in one task"),
     "samples_per_task": PublishedMetric("samples", "samples of one worker in one task"),
-    "communication_share": PublishedMetric("", "share of the time spent on exchange, as its source states it"),
+    "communication_share": PublishedMetric("", "share of the time spent on communication, as its source states it"),
     "computation_to_communication": PublishedMetric("", "computation / communication"),
     "task_process_seconds": PublishedMetric("s", f"time {_TASK}"),
     "batch_process_seconds": PublishedMetric("s", f"time in batches {_TASK}"),

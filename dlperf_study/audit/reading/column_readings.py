@@ -21,7 +21,7 @@ _USED = {*quantities.CONFIGURATION, *quantities.SIZES, "batches_per_task", "samp
 _USED |= {"device_peak_flops", "threads_per_device", "repetition", "runs", "runs_counted", "runs_completed"}
 _USED |= {"tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"}
 #: Names with a meaning of their own that are no columns of the dataset.
-_RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
+_RESERVED = ("baseline_id", "reference_id", "tokens_per_sample", "tokens_per_step")
 BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"

@@ -48,7 +48,7 @@ _SIZES = ("world_size", "nodes", "devices_per_node")
 _RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quantities.MFU, quantities.HFU)
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
-_REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
+_REFERENCE, _BASELINE = "reference_id", "baseline_id"
 #: The key of a row for the rate of its baseline, until the row with that rate is known.
 _BASELINE_RATE = "rate of the baseline"
 _SECTION = "section"
@@ -134,7 +134,7 @@ class RowReader:
             self._facts[_SECTION] = label_of_rows
             return
         conditions = self._read_conditions(row)
-        conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
+        conditions |= {LINE: row.line, "configuration_id": conditions.get("configuration_id", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
             of_rate = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
@@ -157,9 +157,9 @@ class RowReader:
         if not self._has_variants:
             yield conditions | metrics.get("", {})
             return
-        label = str(conditions["identity"])
+        label = str(conditions["configuration_id"])
         for variant, results in metrics.items():
-            named = {VARIANT: variant, "identity": f"{label}, {variant}"} if variant else {}
+            named = {VARIANT: variant, "configuration_id": f"{label}, {variant}"} if variant else {}
             if self._comparing is not None and quantities.RELATIVE in results:
                 slower = next(rate_label for rate_label in self._rate_labels if rate_label != variant)
                 named[_REFERENCE] = f"{label}, {slower}" if slower else label
@@ -261,15 +261,15 @@ def _plain(digits: str, decimal: str) -> str:
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Add to each row its baseline: the only row with that rate."""
-    identities: dict[str, set[str]] = {}
+    configuration_ids: dict[str, set[str]] = {}
     for row in rows:
         if any(_ONE.fullmatch(row.get(name, "")) for name in column_readings.BASELINE_RATIOS):
             for rate in filter(None, map(row.get, quantities.RATES)):
-                identities.setdefault(rate, set()).add(row["identity"])
+                configuration_ids.setdefault(rate, set()).add(row["configuration_id"])
     named = []
     for row in rows:
         named_row = dict(row)
-        baselines = identities.get(named_row.pop(_BASELINE_RATE, ""), set())
+        baselines = configuration_ids.get(named_row.pop(_BASELINE_RATE, ""), set())
         if len(baselines) == 1:
             [named_row[_BASELINE]] = baselines
         named.append(named_row)
@@ -294,7 +294,7 @@ def run_cells(
 
     The runs belong to the first summary: a mean, a median, or the result in a column of its own.
     """
-    label = str(conditions["identity"])
+    label = str(conditions["configuration_id"])
     summaries = [reading for reading in readings if reading.meaning.use is Use.SUMMARY]
     means = [reading for reading in summaries if reading.meaning.name != DEVIATION]
     shared = conditions | {"source": source, "row": label}

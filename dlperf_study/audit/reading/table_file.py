@@ -49,7 +49,7 @@ _WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, nu
 #: A table is read across if so many of its rows are named as columns of numbers are.
 _ENOUGH_NAMES = 2
 #: Columns that say which row a number is in, and nothing about how it was measured.
-_OF_TABLE = ("identity", "table")
+_OF_TABLE = ("configuration_id", "table")
 
 
 @dataclass(frozen=True)

@@ -67,26 +67,26 @@ class DuplicateLogs:
         self._logs: dict[bytes, tuple[str, str]] = {}
         self.further_copies: dict[str, str] = {}
 
-    def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
+    def checked(self, run: PrintedRun, configuration_id: str) -> PrintedRun:
         """Return a run, refused if its log is a copy."""
         for log in run.logs:
             if log in self._copies:
                 # Another copy in the same configuration is no better.
-                self._add(run, identity)
+                self._add(run, configuration_id)
                 wrong = "one of the two is in the wrong place, and neither counts"
                 return run.refused(f"{log} {self._copies[log]}, of another configuration: {wrong}")
         if run.refusal:
             return run
-        for fingerprint, log in run.fingerprints.items():
-            if fingerprint in self._logs:
-                earlier_log, earlier_identity = self._logs[fingerprint]
-                if earlier_identity != identity:
+        for cache_key, log in run.cache_keys.items():
+            if cache_key in self._logs:
+                earlier_log, earlier_identity = self._logs[cache_key]
+                if earlier_identity != configuration_id:
                     self.further_copies[log] = f"prints the same numbers as {earlier_log}"
                     self.further_copies[earlier_log] = f"prints the same numbers as {log}"
                 return run.refused(f"duplicate run: prints the same numbers as {earlier_log}")
-        self._add(run, identity)
+        self._add(run, configuration_id)
         return run
 
-    def _add(self, run: PrintedRun, identity: str) -> None:
-        for fingerprint, log in run.fingerprints.items():
-            self._logs.setdefault(fingerprint, (log, identity))
+    def _add(self, run: PrintedRun, configuration_id: str) -> None:
+        for cache_key, log in run.cache_keys.items():
+            self._logs.setdefault(cache_key, (log, configuration_id))

@@ -14,10 +14,10 @@ from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, named
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.logs.metadata import LogMetadata
-from dlperf_study.metrics import rate_series, steady_state
+from dlperf_study.metrics import steady_state, throughput_series
 from dlperf_study.metrics.columns import Source, compute_values
 from dlperf_study.metrics.step_times import step_variation
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from dlperf_study.study.plan import Entry
 
 #: The rank of a series of the whole job.
@@ -26,19 +26,19 @@ WHOLE_JOB = -1
 _FEWEST_LINES = 3
 #: By how much leaving out lines may change a throughput without a warning.
 LEFT_OUT_TOLERANCE = 0.01
-_EXTRA_COLUMNS = ("device", "device_name", "link", "library", "library_version")
+_EXTRA_COLUMNS = ("device", "device_name", "interconnect", "library", "library_version")
 
 
 def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, Any]:
     """Return the columns of one run; without measurements if refused."""
     configuration = entry.configuration
     row = {
-        "identity": configuration.identity,
+        "configuration_id": configuration.configuration_id,
         "repetition": run.repetition,
         **entry.parameters,
         "world_size": configuration.world_size,
         "global_batch": metadata.global_batch,
-        "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
+        "status": str(RunStatus.FAILED if run.refusal else RunStatus.COMPLETED),
         "reason": run.refusal,
         "ranks_expected": metadata.job_size.world_size,
         "ranks_seen": run.ranks_seen,
@@ -54,7 +54,7 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
     """Return the columns about printed lines, and a counted run's measurements."""
     window = rates.steady.window
     columns: dict[str, Any] = {
-        "printed_rate": rates.printed,
+        "printed_throughput": rates.printed,
         "merge_rule": rates.rule,
         "printed_lines": rates.rate.size,
         "steady_lines": int(window.kept.sum()),
@@ -63,7 +63,7 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
     if rates.steady.behaviour:
         columns["behaviour"] = str(rates.steady.behaviour)
     if len(rates.steady.levels) > 1:
-        columns["rate_levels"] = listed_levels(rates)
+        columns["throughput_levels"] = listed_levels(rates)
     if rates.fixed_steps:
         columns["fixed_window"] = f"{rates.fixed_steps[0]} to {rates.fixed_steps[1] - 1}"
     if is_refused:
@@ -88,7 +88,7 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
 def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
     """Return the columns of a run whose samples are counted."""
     window = rates.steady.window
-    columns: dict[str, Any] = {"throughput": window.wall_rate, "mean_of_rates": window.mean_of_rates}
+    columns: dict[str, Any] = {"throughput": window.wall_rate, "mean_step_throughput": window.mean_step_throughput}
     columns["step_seconds"] = columns["broken_down_step_seconds"] = global_batch / window.wall_rate
     if rates.wall and rates.wall.obstacle:
         columns["wall_obstacle"] = rates.wall.obstacle
@@ -97,7 +97,7 @@ def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
     columns["fixed_window_clock_throughput"] = rates.fixed_clock_rate
     if rates.fixed:
         columns["fixed_window_throughput"] = rates.fixed.wall_rate
-        columns["fixed_window_mean_of_rates"] = rates.fixed.mean_of_rates
+        columns["fixed_window_mean_step_throughput"] = rates.fixed.mean_step_throughput
     return columns
 
 
@@ -109,7 +109,7 @@ def step_rows(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> Iterator[
     for start in range(0, rates.rate.size, tables.ROWS_AT_ONCE):
         piece = slice(start, start + tables.ROWS_AT_ONCE)
         yield tables.step_rows(
-            entry.configuration.identity,
+            entry.configuration.configuration_id,
             run.repetition,
             rank=np.full(rates.rate[piece].size, WHOLE_JOB),
             window=(np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
@@ -123,11 +123,11 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
     """Yield every diagnostic about a run."""
     diagnostics = list(run.diagnostics)
     if run.refusal:
-        diagnostics.insert(0, Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR))
+        diagnostics.insert(0, Diagnostic("status", f"not counted: {run.refusal}", Severity.ERROR))
     elif run.rates:
         diagnostics += _rate_diagnostics(run.rates, {diagnostic.subject for diagnostic in diagnostics})
     for diagnostic in diagnostics:
-        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
+        yield replace(diagnostic, configuration_id=entry.configuration.configuration_id, repetition=run.repetition)
 
 
 def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
@@ -137,7 +137,7 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")
     elif rates.steady.steadiness.answer is steady_state.Answer.INCONCLUSIVE:
         yield Diagnostic("steadiness", f"inconclusive whether there is a steady state: {reasons}")
-    if rates.steady.startup > max(1, rate_series.LONG_STARTUP * rates.rate.size):
+    if rates.steady.startup > max(1, throughput_series.LONG_STARTUP * rates.rate.size):
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
     with_all, without = rates.steady.rate_of_all, rates.steady.window.wall_rate
@@ -154,10 +154,10 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
         yield from _fixed_window_diagnostics(rates.fixed)
 
 
-def _fixed_window_diagnostics(window: rate_series.RateWindow) -> Iterator[Diagnostic]:
+def _fixed_window_diagnostics(window: throughput_series.RateWindow) -> Iterator[Diagnostic]:
     lines = int(window.kept.sum())
     if not lines or not window.is_full:
-        yield Diagnostic("fixed_window_mean_of_rates", f"DLPerf's window is not full: {window.reasons[0]}")
+        yield Diagnostic("fixed_window_mean_step_throughput", f"DLPerf's window is not full: {window.reasons[0]}")
     elif lines < _FEWEST_LINES:
         message = f"DLPerf's window has only {counted(lines, 'line')} of this log"
-        yield Diagnostic("fixed_window_mean_of_rates", message)
+        yield Diagnostic("fixed_window_mean_step_throughput", message)

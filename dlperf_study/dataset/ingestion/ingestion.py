@@ -24,7 +24,7 @@ from dlperf_study.study.plan import Entry, Plan, varying
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 #: What printed rates can answer; they do not say what part of a step is communication.
-QUESTIONS = ("scaling", "audit", "quality", "prediction")
+SECTIONS = ("scaling", "audit", "quality", "prediction")
 _NO_LOG = "none of the ingested logs is of it"
 
 
@@ -60,7 +60,7 @@ def ingest(
     # It may not be the batch of a device × devices.
     global_batches = {}
     for metadata in study.configurations:
-        global_batches[metadata.configuration(study.name).identity] = {"global_batch": metadata.global_batch}
+        global_batches[metadata.configuration(study.name).configuration_id] = {"global_batch": metadata.global_batch}
     runs = tables.frame_of_rows(TableName.RUNS, rows)
     dataset_from_runs(plan, paths.dataset, runs, global_batches, diagnostics).write()
     plan.write(paths.plan_file)
@@ -73,7 +73,7 @@ def _misspelt_precisions(study: StudyMetadata) -> Iterator[Diagnostic]:
         precision = str(metadata.parameters["precision"])
         if canonical_precision(precision) not in COMPUTED_IN and closest(precision, COMPUTED_IN):
             message = unknown_name(f"{metadata.source}: precision is", precision, "known precisions", COMPUTED_IN)
-            yield Diagnostic("precision", message, identity=metadata.configuration(study.name).identity)
+            yield Diagnostic("precision", message, configuration_id=metadata.configuration(study.name).configuration_id)
 
 
 def refuse_others(paths: StudyPaths, folder: Path) -> None:
@@ -95,7 +95,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
         title=f"Logs ingested from {path_text(folder.name)}",
         about=f"Rates that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
         scaling=cast(Literal["weak", "strong"], study.scaling),
-        questions=QUESTIONS,
+        sections=SECTIONS,
         factors=varying(entries, ()),
         quick=False,
         entries=entries,
@@ -112,16 +112,16 @@ def _plan_entries(study: StudyMetadata) -> tuple[Entry, ...]:
         declared = _declared_baseline(metadata, study)
         baseline = configurations.get(declared.key) or declared.configuration(study.name)
         if declared.key not in configurations:
-            absent = replace(baseline, repeats=0)
-            without_logs[baseline.identity] = Entry(
+            absent = replace(baseline, repetitions=0)
+            without_logs[baseline.configuration_id] = Entry(
                 configuration=absent,
-                baseline_identity=baseline.identity,
+                baseline_id=baseline.configuration_id,
                 unsupported=_NO_LOG,
                 unstated=declared.unstated,
             )
         configuration = metadata.configuration(study.name)
         unstated = metadata.unstated
-        entries.append(Entry(configuration=configuration, baseline_identity=baseline.identity, unstated=unstated))
+        entries.append(Entry(configuration=configuration, baseline_id=baseline.configuration_id, unstated=unstated))
     return (*entries, *without_logs.values())
 
 
@@ -169,7 +169,7 @@ def _read_all(
         for entry, (_, group) in zip(plan.entries, groups, strict=False):
             runs: list[PrintedRun] = []
             for task, run in group:
-                runs.append(duplicates.checked(run, entry.configuration.identity))
+                runs.append(duplicates.checked(run, entry.configuration.configuration_id))
                 report_bytes(task.bytes)
             for run in check_runs(runs, task.metadata.extras.steps_planned):
                 rows.append(run_row(entry, task.metadata, run))

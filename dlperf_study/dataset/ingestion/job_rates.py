@@ -18,7 +18,7 @@ from dlperf_study.logs.parsed_log import ParsedLog, cumulative_steps, index_step
 from dlperf_study.logs.printed import SAMPLE_SECONDS
 from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import merge_records
-from dlperf_study.metrics import rate_series, steady_state
+from dlperf_study.metrics import steady_state, throughput_series
 from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
 
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
@@ -53,9 +53,9 @@ class Rates:
     step: Integers
     rate: Floats
     loss: Floats
-    steady: rate_series.SteadyPart
+    steady: throughput_series.SteadyPart
     wall: WallRate | None
-    fixed: rate_series.RateWindow | None
+    fixed: throughput_series.RateWindow | None
     fixed_steps: tuple[int, int] | None
     fixed_clock_rate: float
 
@@ -100,16 +100,16 @@ def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, g
         loss=elements(_losses(logs, series), usable),
         steady=steady,
         wall=wall,
-        fixed=rate_series.fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
+        fixed=throughput_series.fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
         fixed_clock_rate=fixed_clock_rate,
     )
 
 
-def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> rate_series.SteadyPart:
+def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> throughput_series.SteadyPart:
     """Return which lines count: steady ones, or one running mean."""
     if not series.metric.cumulative:
-        return rate_series.steady_part(step, rate)
+        return throughput_series.steady_part(step, rate)
     if series.metric.restarts_each_epoch:
         return _complete_epochs(rate, elements(series.step, usable))
     last = np.arange(rate.size) == rate.size - 1
@@ -182,7 +182,7 @@ def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[floa
     raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
 
 
-def _complete_epochs(rate: Floats, steps: Integers) -> rate_series.SteadyPart:
+def _complete_epochs(rate: Floats, steps: Integers) -> throughput_series.SteadyPart:
     """Return a window of all complete epochs but the first.
 
     Where there is none, it is of the last one that is not much shorter than the first.
@@ -198,14 +198,16 @@ def _complete_epochs(rate: Floats, steps: Integers) -> rate_series.SteadyPart:
     return _of_lines(rate, steps.astype(np.float64), kept, f"{_EPOCH_LINES} {count} of these: {shown}")
 
 
-def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> rate_series.SteadyPart:
+def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> throughput_series.SteadyPart:
     """Return a window of lines; each is a mean over its weight."""
     rates, steps = elements(rate, kept), np.maximum(1.0, elements(weights, kept))
-    window = rate_series.RateWindow(kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,))
+    window = throughput_series.RateWindow(
+        kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,)
+    )
     steadiness = _ONE_LINE
     if rates.size > 1:
         steadiness = steady_state.steadiness_of_usual(1 / rates)
-    return rate_series.SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
+    return throughput_series.SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:

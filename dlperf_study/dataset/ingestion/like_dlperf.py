@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
@@ -21,14 +21,14 @@ from dlperf_study.logs.formats import all_formats
 from dlperf_study.metrics.ingested import NO_EXTRACTOR
 from dlperf_study.metrics.parameters import varying
 from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 
-RATE = "fixed_window_mean_of_rates"
+RATE = "fixed_window_mean_step_throughput"
 BASELINE_CASE = "1n1g"
 #: The key of its results; no other parameter is part of it, neither the precision nor the program.
 KEY = ["batch_per_device", "model", "case"]
 _IN_KEY = ("batch_per_device", "model", "nodes", "devices_per_node")
-NOT_IN_KEY = [name for name in FIELD_NAMES if name not in (*_IN_KEY, "study", "repeats")]
+NOT_IN_KEY = [name for name in FIELD_NAMES if name not in (*_IN_KEY, "study", "repetitions")]
 #: Its extractors read one digit of a number of nodes.
 _MOST_NODES = 9
 _NOTICED_DIFFERENCE = 0.01
@@ -37,14 +37,14 @@ Results = dict[str, dict[str, dict[str, float | int | None]]]
 
 
 def write_like_dlperf(paths: StudyPaths) -> list[str]:
-    """Write results files and return messages, or raise EvidenceError."""
+    """Write results files and return messages, or raise RecordError."""
     runs = runs_by_case(Dataset.load(paths))
     extracted = [format_.name for format_ in all_formats() if format_.dlperf_steps]
     is_extracted = runs["log_format"].isin(extracted)
     unextracted = sorted(set(runs.loc[~is_extracted, "log_format"].dropna()))
     if not is_extracted.any():
         names = ", ".join(unextracted) or "logs of no known format"
-        raise EvidenceError(f"--like-dlperf: {names}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}")
+        raise RecordError(f"--like-dlperf: {names}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}")
     runs = runs[is_extracted | runs["log_format"].isna()]
     messages = []
     if unextracted:
@@ -66,7 +66,7 @@ def runs_by_case(dataset: Dataset) -> pd.DataFrame:
     cases = runs["nodes"].astype(str) + "n" + runs["devices_per_node"].astype(str) + "g"
     kind_numbers = runs.groupby(NOT_IN_KEY, sort=False, dropna=False).ngroup() + 1
     kinds = kind_numbers.astype(str) + "-" + runs["framework"] + "-" + runs["precision"]
-    is_counted = (runs["outcome"] == Outcome.COMPLETED) & runs[RATE].notna()
+    is_counted = (runs["status"] == RunStatus.COMPLETED) & runs[RATE].notna()
     return runs.assign(case=cases, kind=kinds, counted=is_counted)
 
 

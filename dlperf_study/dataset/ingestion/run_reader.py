@@ -46,7 +46,7 @@ class RunToRead:
 class PrintedRun:
     """One run; ``refusal``: why it can't be counted, else empty.
 
-    ``format``: that of its logs, empty if none could be read. ``fingerprints``: a digest of the numbers of each log
+    ``format``: that of its logs, empty if none could be read. ``cache_keys``: a digest of the numbers of each log
     that prints enough of them, with the name of the log.
     """
 
@@ -57,7 +57,7 @@ class PrintedRun:
     ranks_seen: int
     refusal: str
     diagnostics: tuple[Diagnostic, ...] = ()
-    fingerprints: Mapping[bytes, str] = field(default_factory=dict)
+    cache_keys: Mapping[bytes, str] = field(default_factory=dict)
 
     def refused(self, reason: str) -> "PrintedRun":
         """Return the run with one more reason for refusal."""
@@ -106,7 +106,7 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         ranks_seen=ranks_seen(logs),
         refusal="; ".join([*refusals, *rate_refusals]),
         diagnostics=(*diagnostics, *rate_diagnostics),
-        fingerprints=_fingerprints(logs),
+        cache_keys=_cache_keys(logs),
     )
 
 
@@ -138,17 +138,17 @@ def _check_logs(
     return refusals, diagnostics
 
 
-def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
+def _cache_keys(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
     """Return a digest of each log's printed numbers, before merging."""
-    fingerprints = {}
+    cache_keys = {}
     for log in logs:
         rows = log.series(log.rate_metric)
         if len(rows) >= _FEWEST_LINES:
             digest = hashlib.sha256()
             for column in (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values))):
                 digest.update(np.ascontiguousarray(column).data)
-            fingerprints[digest.digest()] = str(log.source)
-    return fingerprints
+            cache_keys[digest.digest()] = str(log.source)
+    return cache_keys
 
 
 def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:

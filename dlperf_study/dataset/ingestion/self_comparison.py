@@ -66,7 +66,7 @@ def _by_other_numbers(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: R
     # A worker of servers, or a trainer that doesn't wait for others, prints what it does itself.
     # What a mean has of the start-up is not known of another.
     used = first.metrics.get(logs[0].rate_metric)
-    if metadata.parameters["servers"] or not first.synchronous or (used and used.cumulative):
+    if metadata.parameters["parameter_servers"] or not first.synchronous or (used and used.cumulative):
         return
     for name in first.rates:
         is_comparable = name != logs[0].rate_metric and not name.startswith(_OF_EPOCHS)

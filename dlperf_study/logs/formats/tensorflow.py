@@ -88,7 +88,7 @@ _ELASTICDL_STAGES = {
     "task_process": "task_seconds",
     "batch_process": "batch_process_seconds",
     "get_model": "get_model_seconds",
-    "report_gradient": "exchange_task_seconds",
+    "report_gradient": "communication_task_seconds",
     "copy_tensor": "tensor_numpy_seconds",
     "apply_gradient": "apply_gradients_seconds",
 }

@@ -17,9 +17,9 @@ from dlperf_study.machines.check.software import Facts, check_framework, check_i
 from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.cluster.hardware import link_contradictions
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
-from dlperf_study.machines.guard import messages, probe
-from dlperf_study.machines.guard.coordinator import PORTS
-from dlperf_study.machines.guard.submission import Node
+from dlperf_study.machines.node_agent import messages, probe
+from dlperf_study.machines.node_agent.coordinator import PORTS
+from dlperf_study.machines.node_agent.submission import Node
 from dlperf_study.study.gpu_support import is_named
 from dlperf_study.study.job import ProgramFacts
 
@@ -106,7 +106,7 @@ def _facts_request(cluster: Cluster, programs: ProgramFacts) -> Iterator[dict[st
         "device": cluster.device,
         "shared_file": "",
         "code_roots": code_identity.check_roots(cluster.launcher),
-        "image_sets": dict(cluster.image_sets),
+        "image_datasets": dict(cluster.image_datasets),
         "pythons": {each.name: [*cluster.container, cluster.python_for(each.name)] for each in programs.frameworks},
         "gpu_questions": {name: asdict(question) for name, question in programs.gpu_questions.items()},
         "packages": programs.packages,
@@ -131,7 +131,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
     links = facts["hardware"].get("gpu_links") if cluster.device == "gpu" else ""
     measured_link = facts["hardware"].get("network") if cluster.nodes > 1 else links
-    if contradiction := next(link_contradictions(cluster.link, cluster.nodes, facts["hardware"]), ""):
+    if contradiction := next(link_contradictions(cluster.interconnect, cluster.nodes, facts["hardware"]), ""):
         yield missing(f"{name}: link", contradiction, "correct link in the cluster file: captions have it")
     elif measured_link:
         yield ok(f"{name}: link", measured_link)
@@ -174,7 +174,7 @@ def check_together(
     for framework in programs.frameworks:
         results.append(check_framework(cluster, framework, programs.gpu_questions[framework.name], facts))
     yield from results
-    yield from check_images(cluster, programs.made_image_sets, facts)
+    yield from check_images(cluster, programs.made_image_datasets, facts)
     if not any(result.status is CheckStatus.OK for result in results):
         yield missing(
             "a framework",

@@ -6,11 +6,11 @@ from typing import Any
 from dlperf_study.core.user_commands import SAME_PACKAGE
 from dlperf_study.machines.check import CheckResult, missing, note, ok
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.installed_packages import different_versions
+from dlperf_study.machines.node_agent.installed_packages import different_versions
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport
 from dlperf_study.study.job import FrameworkFacts
 
-#: What one node reports of itself (``guard.probe.facts``).
+#: What one node reports of itself (``agent.probe.facts``).
 Facts = Mapping[str, Any]
 
 
@@ -90,23 +90,23 @@ def _python_remedy(cluster: Cluster, framework: str) -> str:
 
 
 def check_images(
-    cluster: Cluster, made_image_sets: Mapping[str, str], facts: Mapping[str, Mapping[str, Any]]
+    cluster: Cluster, made_image_datasets: Mapping[str, str], facts: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckResult]:
-    """Yield a result for each image set.
+    """Yield a result for each image dataset.
 
-    ``made_image_sets`` are the folders of those. ``facts`` are those of ``guard.probe.facts`` by name of node.
+    ``made_image_datasets`` are the folders of those. ``facts`` are those of ``agent.probe.facts`` by name of node.
     """
-    for name, folder in cluster.image_sets.items():
-        answers = {node: of_node["image_sets"][name] for node, of_node in facts.items()}
+    for name, folder in cluster.image_datasets.items():
+        answers = {node: of_node["image_datasets"][name] for node, of_node in facts.items()}
         is_anywhere = any("classes" in answer for answer in answers.values())
-        if not is_anywhere and folder == made_image_sets.get(name):
+        if not is_anywhere and folder == made_image_datasets.get(name):
             continue
-        subject = f"image set {name}"
+        subject = f"image dataset {name}"
         errors = [f"{node}: {answer['error']}" for node, answer in answers.items() if "error" in answer]
         counts = {node: answer["classes"] for node, answer in answers.items() if "classes" in answer}
         if errors:
             remedy = (
-                f"put the images there on every node, or name another folder: image_sets.{name} of the cluster file"
+                f"put the images there on every node, or name another folder: image_datasets.{name} of the cluster file"
             )
             yield missing(subject, "; ".join(errors), remedy)
         elif len(set(counts.values())) > 1:

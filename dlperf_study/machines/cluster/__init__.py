@@ -9,7 +9,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import Configuration, cluster_title
 from dlperf_study.study.environment_variables import COLLECTIVE_SECONDS, MEET_SECONDS
 
-#: The key of ``python`` and of ``images`` for every framework without a key of its own, and for the guards.
+#: The key of ``python`` and of ``images`` for every framework without a key of its own, and for the node agents.
 DEFAULT = "default"
 
 
@@ -27,7 +27,7 @@ class Cluster:
     ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
     choose, ``work_folder`` where each node's temporary folder is used.
     ``available_devices`` is how many devices this machine has, where it is the one node; None: only a check can tell.
-    ``image_sets`` are the folders of labelled images by name, those that this project makes itself among them.
+    ``image_datasets`` are the folders of labelled images by name, those that this project makes itself among them.
     ``container`` is the command prefix of every task. ``settings`` is the section of the launcher: an instance of the
     launcher's own class. ``is_this_machine``: its one node is the machine that drives the study.
     """
@@ -39,7 +39,7 @@ class Cluster:
     device_name: str
     launcher: str
     device_peak_flops: float | Mapping[str, float] | None = None
-    link: str = "loopback"
+    interconnect: str = "loopback"
     idle_max_busy_cores: float = 0.5
     idle_wait_seconds: float = 20.0
     ready_seconds: float = 180.0
@@ -53,7 +53,7 @@ class Cluster:
     environment: Mapping[str, str] = field(default_factory=dict)
     pass_environment: tuple[str, ...] = ()
     container: tuple[str, ...] = ()
-    image_sets: Mapping[str, str] = field(default_factory=dict)
+    image_datasets: Mapping[str, str] = field(default_factory=dict)
     settings: Any = None
     is_this_machine: bool = False
     available_devices: int | None = None
@@ -66,16 +66,16 @@ class Cluster:
 
     def python_for(self, framework: str) -> str:
         """Return the Python with a framework's library."""
-        return self.python.get(framework) or self.guard_python
+        return self.python.get(framework) or self.agent_python
 
     @property
-    def guard_python(self) -> str:
-        """The Python of the guards."""
+    def agent_python(self) -> str:
+        """The Python of the node agents."""
         return self.python.get(DEFAULT) or sys.executable
 
     def image_folder(self, configuration: Configuration) -> str:
         """Return the folder of a configuration's images, or nothing."""
-        return self.image_sets.get(configuration.image_set, "")
+        return self.image_datasets.get(configuration.image_dataset, "")
 
     def obstacles(self, configuration: Configuration) -> Iterator[str]:
         """Yield each reason why the configuration needs more than there is."""

@@ -13,7 +13,7 @@ from dlperf_study.study import environment_variables, strict_yaml, validation
 
 #: The keys whose values a cluster has unchanged.
 SAME_IN_CLUSTER = (
-    *("launcher", "device", "device_name", "device_peak_flops", "link"),
+    *("launcher", "device", "device_name", "device_peak_flops", "interconnect"),
     *("network_interface", "work_folder", "environment"),
 )
 
@@ -46,11 +46,11 @@ CpuReason = Callable[[Cluster, Sequence[str]], str]
 
 
 def read_cluster(
-    name_or_path: str | Path, launchers: Launchers, made_image_sets: Mapping[str, str], cpu_reason: CpuReason
+    name_or_path: str | Path, launchers: Launchers, made_image_datasets: Mapping[str, str], cpu_reason: CpuReason
 ) -> Cluster:
     """Return a cluster by its name or path.
 
-    ``made_image_sets`` are the folders of images that this project makes itself, by name. The device ``auto`` of a
+    ``made_image_datasets`` are the folders of images that this project makes itself, by name. The device ``auto`` of a
     machine with GPUs is what ``cpu_reason`` says.
     Raises StudyFileError for any mistake in the file: one line each.
     """
@@ -61,13 +61,13 @@ def read_cluster(
     )
     if errors := list(contradictions(file, launchers)):
         raise StudyFileError("\n".join(f"{strict_yaml.display_path(path)}: {error}" for error in errors))
-    cluster = _cluster(file, launchers[file.launcher], path, made_image_sets)
+    cluster = _cluster(file, launchers[file.launcher], path, made_image_datasets)
     if not cluster.is_this_machine:
         return cluster
     return _detected(cluster, strict_yaml.display_path(path), cpu_reason)
 
 
-def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_sets: Mapping[str, str]) -> Cluster:
+def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_datasets: Mapping[str, str]) -> Cluster:
     """Return the cluster as the file has it, ``auto`` included."""
     python = {framework: str(Path(interpreter).expanduser()) for framework, interpreter in file.python.items()}
     if facts.uses_images:
@@ -86,7 +86,7 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_set
         python=python,
         pass_environment=tuple(file.pass_environment),
         container=tuple(file.container),
-        image_sets={**made_image_sets, **file.image_sets},
+        image_datasets={**made_image_datasets, **file.image_datasets},
         shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
         settings=_settings(file, facts, path),
         is_this_machine=facts.is_this_machine,
@@ -111,7 +111,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     facts = launchers[file.launcher]
     yield from _sections(file, launchers)
     yield from _hosts(file, launchers)
-    detected = [name for name in ("device", "device_name", "link") if getattr(file, name) == AUTO]
+    detected = [name for name in ("device", "device_name", "interconnect") if getattr(file, name) == AUTO]
     detected += ["devices_per_node"] if file.devices_per_node is None else []
     if detected and not facts.is_this_machine:
         able = ", ".join(name for name, facts_of in launchers.items() if facts_of.is_this_machine)
@@ -122,11 +122,11 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
         given, always = wording.as_yaml(file.shared_files), wording.as_yaml(facts.shared_files)
         yield f"shared_files is {given}; with launcher {file.launcher} it is always {always}"
     if file.work_folder and not file.work_folder.startswith("/"):
-        # Guards on different nodes start in different folders.
+        # Node agents on different nodes start in different folders.
         yield f"work_folder is {file.work_folder!r}; it must be an absolute path"
-    for name, folder in file.image_sets.items():
+    for name, folder in file.image_datasets.items():
         if not folder.startswith("/"):
-            yield f"image_sets.{name} is {folder!r}; it must be an absolute path"
+            yield f"image_datasets.{name} is {folder!r}; it must be an absolute path"
 
 
 def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
@@ -174,9 +174,9 @@ def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
         cluster,
         device="gpu" if on_gpu else "cpu",
         device_name=name or cluster.device_name,
-        link=(hardware.named_link(hardware.gpu_links(devices if on_gpu else [])) or hardware.LOOPBACK)
-        if cluster.link == AUTO
-        else cluster.link,
+        interconnect=(hardware.named_link(hardware.gpu_links(devices if on_gpu else [])) or hardware.LOOPBACK)
+        if cluster.interconnect == AUTO
+        else cluster.interconnect,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,
         why_not_gpu=reason,

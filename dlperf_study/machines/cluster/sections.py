@@ -69,7 +69,7 @@ class IdleSection(validation.Section):
 
 
 class StartUpSection(validation.Section):
-    """The time limits of the start and of an exchange."""
+    """The time limits of the start and of a transfer."""
 
     ready_seconds: float = Field(
         default=180.0, gt=0, le=DAY_SECONDS, description="a node to prepare: to list its packages and free ports"
@@ -107,16 +107,18 @@ class ClusterFile(validation.Section):
             description="FLOP/s of one device, also by number format; left out: its data sheet's, if known",
         )
     )
-    link: str = Field(min_length=1, description="interconnect; auto: as this machine reports it")
+    interconnect: str = Field(min_length=1, description="interconnect; auto: as this machine reports it")
     idle: IdleSection = IdleSection()
     start_up: StartUpSection = StartUpSection()
     python: dict[str, String] = Field(
-        default={}, description="another Python for a framework: name to path; default: for all, and for the guards"
+        default={}, description="another Python for a framework, by name; default: for all and for the node agents"
     )
-    network_interface: Interface = Field(default="", description="that exchanges use; left out: as each library does")
+    network_interface: Interface = Field(
+        default="", description="for the communication between nodes; left out: as each library does"
+    )
     shared_files: bool | None = Field(default=None, description="whether outputs/ is the same folder on every node")
     work_folder: str = Field(default="", description="where nodes without it write; left out: their temporary folder")
-    image_sets: dict[SetName, String] = Field(
+    image_datasets: dict[SetName, String] = Field(
         default={}, description="labelled images that studies read: name to folder, the same path on every node"
     )
     environment: dict[VariableName, str] = Field(default={}, description="variables of every training process")

@@ -1,6 +1,6 @@
 """The API of Kubernetes as far as a run needs it, by the official client; the section ``kubernetes`` of a cluster file.
 
-Objects are plain mappings. Only for the driver: training images may have no pydantic.
+Objects are plain mappings. Only for the controller: training images may have no pydantic.
 """
 
 import json

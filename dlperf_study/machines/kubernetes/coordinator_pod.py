@@ -1,6 +1,6 @@
-"""What the first pod of a run does: wait for the other pods, coordinate their guards, and print the evidence.
+"""What the first pod of a run does: wait for the other pods, coordinate their node agents, and print the evidence.
 
-``python -m dlperf_study.machines.kubernetes.coordinator_pod``; the request of the driver is mounted.
+``python -m dlperf_study.machines.kubernetes.coordinator_pod``; the request of the controller is mounted.
 """
 
 import base64
@@ -20,12 +20,12 @@ from typing import Any
 from dlperf_study.core.code_identity import code_digest
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.software import library_versions, software
-from dlperf_study.machines.guard.coordinator import coordinate
-from dlperf_study.machines.guard.submission import Node, Submission
 from dlperf_study.machines.kubernetes.manifests import CERTIFICATE_FILE, ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE
 from dlperf_study.machines.kubernetes.pods import evidence_lines
 from dlperf_study.machines.kubernetes.remote_exec import PORT
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.machines.node_agent.coordinator import coordinate
+from dlperf_study.machines.node_agent.submission import Node, Submission
+from dlperf_study.study.job import JobResult, RunStatus
 
 #: Where the first pod gathers the files of all pods.
 RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
@@ -36,11 +36,11 @@ RETRY_SECONDS, CONNECT_SECONDS = 0.5, 5.0
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the driver requests of the first pod.
+    """What the controller requests of the first pod.
 
     ``pods`` are the names of the pods of trainers and servers in the cluster's DNS, in the order of the submission's
     nodes; the coordinator is the first of them unless it is ``separate_coordinator``. ``versions``, of
-    packages, are the driver's. ``archive``: the packed files of the submission in base64, which its pods get.
+    packages, are the controller's. ``archive``: the packed files of the submission in base64, which its pods get.
     """
 
     submission: Submission
@@ -72,7 +72,7 @@ def coordinate_pods(request: RunRequest, address: str) -> JobResult:
         other_pods = request.pods if request.separate_coordinator else request.pods[1:]
         nodes = _wait_for_pods(other_pods, request.start_within_seconds)
     except RunError as error:
-        return JobResult(Outcome.FAILED, str(error), seconds=None)
+        return JobResult(RunStatus.FAILED, str(error), seconds=None)
     if not request.separate_coordinator:
         nodes.insert(0, Node(request.pods[0], address=address))
     return coordinate(request.submission, nodes, request.timeout_seconds)
@@ -84,7 +84,7 @@ def _check_image(request: RunRequest) -> None:
     A library that only one of the two has is no contradiction: each image has its own.
     """
     if request.submission.code != code_digest(request.submission.code_roots):
-        raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
+        raise RunError("the image has other measuring code than the controller of the study: build it again (images/)")
     libraries, packages = request.submission.job.libraries, request.submission.job.packages
     planned, installed = library_versions(libraries, request.versions), library_versions(libraries, software(packages))
     for name in sorted(planned.keys() & installed.keys()):

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.user_commands import require_module
-from dlperf_study.machines.guard.run_folder import begin
 from dlperf_study.machines.kubernetes import pods
 from dlperf_study.machines.kubernetes.api import FORBIDDEN, Api, KubernetesError
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.machines.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.machines.node_agent.run_folder import begin
+from dlperf_study.study.job import JobResult, RunStatus
 
 POLL_SECONDS = 1.0
 #: How long the API may be out of reach, and how long the first pod may need to notice that another has failed.
@@ -86,9 +86,9 @@ class KubernetesRun:
         except PodsFailed as stopped:
             return stopped.failure.as_result()
         except KeyboardInterrupt:
-            return JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
-        except (KubernetesError, EvidenceError) as error:
-            return JobResult(Outcome.FAILED, str(error), seconds=None)
+            return JobResult(RunStatus.KILLED, "interrupted", seconds=None, interrupted=True)
+        except (KubernetesError, RecordError) as error:
+            return JobResult(RunStatus.FAILED, str(error), seconds=None)
 
 
 def create_objects(run: KubernetesRun) -> None:
@@ -111,8 +111,8 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
     complete = copy.deepcopy(manifest)
     kind, metadata = complete["kind"], complete["metadata"]
     if owner:
-        identity = {name: owner["metadata"][name] for name in ("name", "uid")}
-        metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **identity}]
+        configuration_id = {name: owner["metadata"][name] for name in ("name", "uid")}
+        metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **configuration_id}]
     if kind in ("Job", "MPIJob"):
         metadata["annotations"] = {DIGEST_ANNOTATION: run.digest}
         policy = complete["spec"] if kind == "Job" else complete["spec"]["runPolicy"]
@@ -191,16 +191,16 @@ def _list_pods(run: KubernetesRun) -> list[Manifest]:
 def _check_progress(run: KubernetesRun, run_pods: Sequence[Manifest], seconds: float) -> None:
     """Raise PodsFailed for a run that is late or deleted."""
     if seconds > run.deadline_seconds:
-        raise PodsFailed(pods.PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
+        raise PodsFailed(pods.PodFailure(RunStatus.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
     owner = run.objects[0]
     name = owner["metadata"]["name"]
     if not run_pods and not run.api.find(owner["kind"], name):
-        raise PodsFailed(pods.PodFailure(Outcome.KILLED, f"somebody deleted job {name}"))
+        raise PodsFailed(pods.PodFailure(RunStatus.KILLED, f"somebody deleted job {name}"))
     limit = run.request.start_within_seconds
     if seconds > limit:
         reasons = pods.waiting_reasons(run_pods) if run_pods else "no pod has been created: is there a quota?"
         if reasons:
-            raise PodsFailed(pods.PodFailure(Outcome.FAILED, f"not started within {limit:.0f} s: {reasons}"))
+            raise PodsFailed(pods.PodFailure(RunStatus.FAILED, f"not started within {limit:.0f} s: {reasons}"))
 
 
 def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
@@ -211,7 +211,7 @@ def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
         return result
     title = pods.pod_title(pod)
     (folder / f"{title}.log").write_text(log)
-    failure = pods.pod_failure(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    failure = pods.pod_failure(pod) or pods.PodFailure(RunStatus.FAILED, f"pod {title} printed no evidence")
     return failure.as_result()
 
 

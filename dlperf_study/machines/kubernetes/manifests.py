@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.kubernetes import image_facts
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.study.job import Job, TaskRole
 
 Manifest = dict[str, Any]
@@ -28,7 +28,7 @@ RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dl
 #: On the one pod that coordinates the run.
 COORDINATOR_LABEL = "dlperf-study/coordinator"
 GPU = "nvidia.com/gpu"
-#: How long a finished run stays that nobody deletes, because its driver died.
+#: How long a finished run stays that nobody deletes, because its controller died.
 KEPT_SECONDS = 3600
 #: One attempt only: a second one would be a different run.
 ONE_ATTEMPT = {"backoffLimit": 0, "ttlSecondsAfterFinished": KEPT_SECONDS}
@@ -116,7 +116,7 @@ def check_job(name: str, cluster: Cluster, image: str, request: str) -> Manifest
     labels = NAME_LABELS | {RUN_LABEL: name}
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
-    container["command"] = [cluster.guard_python, "-m", image_facts.MODULE, request]
+    container["command"] = [cluster.agent_python, "-m", image_facts.MODULE, request]
     pod["volumes"], container["volumeMounts"] = _host_paths(cluster)
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {**ONE_ATTEMPT, "activeDeadlineSeconds": KEPT_SECONDS, "template": template}
@@ -140,7 +140,7 @@ def pod_names(manifests: Sequence[Manifest]) -> tuple[str, ...]:
 
 def as_yaml(manifests: Sequence[Manifest]) -> str:
     """Return manifests as kubectl takes them."""
-    # Only the driver writes manifests; the images that read this module may have no YAML.
+    # Only the controller writes manifests; the images that read this module may have no YAML.
     import yaml
 
     # By way of JSON: YAML would write a mapping that two manifests share as a reference.
@@ -240,7 +240,7 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
     return {
         "name": pod.role.value,
         "image": image,
-        "command": [cluster.guard_python, "-m", f"{__package__}.{program[0]}", *program[1:]],
+        "command": [cluster.agent_python, "-m", f"{__package__}.{program[0]}", *program[1:]],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "resources": {"requests": resources, "limits": resources},
         **({"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}} if can_lock else {}),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlperf_study.core.errors import EvidenceError
-from dlperf_study.machines.guard.run_folder import pack, unpack
+from dlperf_study.core.errors import RecordError
 from dlperf_study.machines.kubernetes.manifests import Manifest
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.machines.node_agent.run_folder import pack, unpack
+from dlperf_study.study.job import JobResult, RunStatus
 
 #: Reasons for a pod's end that are not its own doing.
 TAKEN_AWAY = ("Evicted", "Preempting", "Preempted", "Shutdown", "Terminated", "NodeShutdown")
@@ -23,13 +23,13 @@ OUT_OF_MEMORY = "OOMKilled"
 class PodFailure:
     """Why a pod did not succeed."""
 
-    outcome: Outcome
+    status: RunStatus
     reason: str
     out_of_memory: bool = False
 
     def as_result(self) -> JobResult:
         """Return the result of a run of which nothing more is known."""
-        return JobResult(self.outcome, self.reason, seconds=None, out_of_memory_kills=int(self.out_of_memory))
+        return JobResult(self.status, self.reason, seconds=None, out_of_memory_kills=int(self.out_of_memory))
 
 
 def pod_title(pod: Manifest) -> str:
@@ -46,18 +46,18 @@ def pod_failure(pod: Manifest) -> PodFailure | None:
     """Return why a pod failed, None when it did not."""
     if _phase(pod) != "Failed":
         return None
-    status = pod["status"]
+    pod_status = pod["status"]
     title = f"pod {pod_title(pod)} on {pod['spec'].get('nodeName', 'no node')}"
-    if reason := status.get("reason"):
-        outcome = Outcome.KILLED if reason in TAKEN_AWAY else Outcome.FAILED
+    if reason := pod_status.get("reason"):
+        status = RunStatus.KILLED if reason in TAKEN_AWAY else RunStatus.FAILED
         if reason == "DeadlineExceeded":
-            outcome = Outcome.TIMEOUT
-        return PodFailure(outcome, _append_message(f"{title}: {reason}", status))
+            status = RunStatus.TIMEOUT
+        return PodFailure(status, _append_message(f"{title}: {reason}", pod_status))
     terminated = _container_state(pod, "terminated")
     if terminated.get("reason") == OUT_OF_MEMORY:
-        return PodFailure(Outcome.FAILED, f"{title} used more memory than its limit", out_of_memory=True)
+        return PodFailure(RunStatus.FAILED, f"{title} used more memory than its limit", out_of_memory=True)
     exit_code = terminated.get("exitCode", "unknown")
-    return PodFailure(Outcome.FAILED, _append_message(f"{title} exited with code {exit_code}", terminated))
+    return PodFailure(RunStatus.FAILED, _append_message(f"{title} exited with code {exit_code}", terminated))
 
 
 def waiting_reasons(pods: Sequence[Manifest]) -> str:
@@ -114,7 +114,7 @@ def evidence_lines(folder: Path, result: JobResult) -> Iterator[str]:
 def extract_evidence(log: str, folder: Path) -> JobResult | None:
     """Write the files in a pod's log; return the result.
 
-    Raises EvidenceError when a part of it is missing.
+    Raises RecordError when a part of it is missing.
     """
     lines = log.splitlines()
     archive = "".join(line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX))
@@ -122,7 +122,7 @@ def extract_evidence(log: str, folder: Path) -> JobResult | None:
     if not archive and not digests:
         return None
     if digests != [_digest(archive)]:
-        raise EvidenceError(f"the pod's log has only a part of the evidence ({len(archive)} characters of it)")
+        raise RecordError(f"the pod's log has only a part of the evidence ({len(archive)} characters of it)")
     unpack(archive, folder)
     result_file = folder / RESULT_FILE
     result = JobResult.from_json(result_file.read_text())

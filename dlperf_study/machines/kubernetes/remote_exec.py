@@ -7,7 +7,7 @@ the command.
 Both speak TLS 1.3, and each must prove to the other that it has the key of the run's certificate, which only the pods
 of the run have: nobody else can ask for a command, or read what it prints. The client sends a request and then input,
 the server sends output and then the exit code; an empty message ends input or output. When the client goes away, the
-command's standard input closes, which ends a guard; when no command has run for a while, the server ends.
+command's standard input closes, which ends a node agent; when no command has run for a while, the server ends.
 """
 
 import asyncio

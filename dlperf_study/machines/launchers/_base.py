@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlperf_study.machines.check import CheckResult
 from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
-from dlperf_study.machines.guard.submission import Execute, Node, Submission
+from dlperf_study.machines.node_agent.submission import Execute, Node, Submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, ProgramFacts
 

@@ -1,6 +1,6 @@
 """Kubernetes: a Job per node and role, or an MPIJob for Horovod where its operator is; no shared folder.
 
-One pod coordinates the guards in the others, and prints the evidence into its log.
+One pod coordinates the node agents in the others, and prints the evidence into its log.
 """
 
 import json
@@ -19,8 +19,6 @@ from dlperf_study.core.errors import DlperfStudyError, MissingPackageError, RunE
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import library_versions, software
-from dlperf_study.machines.guard.run_folder import encoded
-from dlperf_study.machines.guard.submission import Node, Submission, fill, render_submission
 from dlperf_study.machines.kubernetes import manifests
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
@@ -28,6 +26,8 @@ from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
 from dlperf_study.machines.kubernetes.pods import has_ended, pod_failure, waiting_reasons
 from dlperf_study.machines.launchers._base import Launcher, Queue
+from dlperf_study.machines.node_agent.run_folder import encoded
+from dlperf_study.machines.node_agent.submission import Node, Submission, fill, render_submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job, JobResult, ProgramFacts
@@ -63,7 +63,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
     """Run submissions one after another; leave no object behind.
 
-    A run that an earlier driver started and did not see the end of is followed.
+    A run that an earlier controller started and did not see the end of is followed.
     """
     api = Api(cluster.settings)
     for submission in submissions:
@@ -124,7 +124,7 @@ def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
 
 
 def cancel(folder: Path, cluster: Cluster) -> None:
-    """Delete what a killed driver left of a configuration."""
+    """Delete what a killed controller left of a configuration."""
     label = manifests.configuration_label(str(folder))
     delete_objects(Api(cluster.settings), f"{manifests.CONFIGURATION_LABEL}={label}")
 

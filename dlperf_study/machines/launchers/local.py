@@ -1,13 +1,13 @@
-"""This machine: every task is a process here, under a guard."""
+"""This machine: every task is a process here, under a node agent."""
 
 from pathlib import Path
 
 from dlperf_study.core import cpu_group
 from dlperf_study.machines.check.nodes import NodeAccess, nodes_check
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.coordinator import in_turn
-from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher
+from dlperf_study.machines.node_agent.coordinator import in_turn
+from dlperf_study.machines.node_agent.submission import Node, Submission, render_submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
 
@@ -19,7 +19,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return this machine."""
-    return (Node(python=cluster.guard_python),)
+    return (Node(python=cluster.agent_python),)
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:

@@ -1,6 +1,7 @@
-"""Slurm: one job does the runs of one execution; guards on its nodes are reached by ``srun``.
+"""Slurm: one job does the runs of one execution; node agents on its nodes are reached by ``srun``.
 
-A job outlives the driver that submitted it. A later driver that wants the same runs follows it, and submits nothing.
+A job outlives the controller that submitted it. A later controller that wants the same runs follows it, and submits
+nothing.
 """
 
 import os
@@ -19,15 +20,15 @@ from dlperf_study.core.paths import ConfigurationPaths
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.check.nodes import NodeAccess, check_commands, check_nodes
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher, Queue
+from dlperf_study.machines.node_agent.submission import Node, Submission, render_submission
 from dlperf_study.machines.slurm import queue as slurm_queue
 from dlperf_study.machines.slurm.allocation import allocated_nodes
 from dlperf_study.machines.slurm.queue import Phase, Refused
 from dlperf_study.machines.slurm.script import WHOLE_NODES, SlurmSettings, devices_and_account, script
 from dlperf_study.machines.slurm.submitted_job import SCRIPT, SubmittedJob, Watch, abandon, open_jobs, submit_job
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, JobResult, Outcome, ProgramFacts
+from dlperf_study.study.job import Job, JobResult, ProgramFacts, RunStatus
 
 #: How long a check may have the nodes, and how often it asks whether it has them.
 MINUTES, POLL_SECONDS = 5, 0.5
@@ -43,7 +44,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the nodes of the job around this process."""
-    return allocated_nodes(cluster.guard_python)
+    return allocated_nodes(cluster.agent_python)
 
 
 def queue(cluster: Cluster) -> Queue:
@@ -55,15 +56,15 @@ def queue(cluster: Cluster) -> Queue:
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
     """Run all in one job, or follow an earlier job.
 
-    An interrupt cancels the job, and so does closing this iterator; a driver that is killed leaves the job to Slurm.
-    Raises RunError when Slurm can't be reached.
+    An interrupt cancels the job, and so does closing this iterator; a controller that is killed leaves the job to
+    Slurm. Raises RunError when Slurm can't be reached.
     """
     home = submissions[0].paths.home
     try:
         yield from _results(home, submissions, cluster, timeout_seconds)
     except KeyboardInterrupt:
         cancel(home.folder, cluster)
-        yield JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
+        yield JobResult(RunStatus.KILLED, "interrupted", seconds=None, interrupted=True)
     finally:
         cancel(home.folder, cluster)
 
@@ -81,7 +82,7 @@ def _results(
         runs = _runs(home, submissions, timeout_seconds)
     except Refused as error:
         for _ in submissions:
-            yield JobResult(Outcome.FAILED, f"Slurm refused the job: {error}", seconds=None)
+            yield JobResult(RunStatus.FAILED, f"Slurm refused the job: {error}", seconds=None)
         return
     watches = {job.paths: Watch(job, cluster.settings) for job, _ in runs}
     for job, index in runs:
@@ -179,11 +180,11 @@ def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
     Raises NoNodes where Slurm gives none.
     """
     if "SLURM_JOB_ID" in os.environ:
-        yield allocated_nodes(cluster.guard_python)
+        yield allocated_nodes(cluster.agent_python)
         return
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     try:
-        yield allocated_nodes(cluster.guard_python, _allocate(cluster, name))
+        yield allocated_nodes(cluster.agent_python, _allocate(cluster, name))
     finally:
         slurm_queue.cancel_named(name)
 

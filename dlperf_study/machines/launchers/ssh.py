@@ -8,9 +8,9 @@ from pydantic import Field
 
 from dlperf_study.machines.check.nodes import NodeAccess, nodes_check
 from dlperf_study.machines.cluster import Cluster, sections
-from dlperf_study.machines.guard.coordinator import in_turn
-from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher
+from dlperf_study.machines.node_agent.coordinator import in_turn
+from dlperf_study.machines.node_agent.submission import Node, Submission, render_submission
 from dlperf_study.study.job import Job
 from dlperf_study.study.validation import Section
 
@@ -41,7 +41,7 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the hosts, in the order of the cluster file."""
     options = [argument for option in OPTIONS for argument in ("-o", option)]
     return tuple(
-        Node(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True) for host in cluster.hosts
+        Node(host, (*_ssh(cluster), *options, host), cluster.agent_python, shell=True) for host in cluster.hosts
     )
 
 

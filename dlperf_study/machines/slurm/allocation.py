@@ -13,12 +13,12 @@ from pathlib import Path
 from dlperf_study.core import code_identity, signals, writing
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import JobPaths
-from dlperf_study.machines.guard.coordinator import coordinate
-from dlperf_study.machines.guard.submission import Node
+from dlperf_study.machines.node_agent.coordinator import coordinate
+from dlperf_study.machines.node_agent.submission import Node
 from dlperf_study.machines.slurm import queue
 from dlperf_study.machines.slurm.queue import SLURM_VARIABLES
 from dlperf_study.machines.slurm.submitted_job import read_job
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 
 #: The exit code of a job that was interrupted.
 INTERRUPTED = 128 + signal.SIGTERM
@@ -32,7 +32,7 @@ def main(folder: Path) -> int:
         for index, submission in enumerate(job.submissions):
             if submission.code != code_identity.code_digest(submission.code_roots):
                 reason = "the measuring code has changed since the job was submitted"
-                result = JobResult(Outcome.FAILED, reason, seconds=None)
+                result = JobResult(RunStatus.FAILED, reason, seconds=None)
             else:
                 # Commands of Slurm on the nodes need its variables too.
                 passed = submission.changed_cluster(

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from dlperf_study.core.paths import JobPaths
 from dlperf_study.machines.cluster import Cluster, sections
-from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.study.validation import Section
 
 #: The options that the sbatch script sets itself, by sbatch's long and short names.
@@ -82,7 +82,7 @@ def script(name: str, nodes: int, cluster: Cluster) -> str:
         *settings.options,
     )
     lines = [f"#SBATCH {option}" for option in options]
-    command = f"exec {quote(cluster.guard_python)} -m dlperf_study.machines.slurm.allocation {JOB}"
+    command = f"exec {quote(cluster.agent_python)} -m dlperf_study.machines.slurm.allocation {JOB}"
     return "\n".join(["#!/bin/sh", *lines, command, ""])
 
 

@@ -1,6 +1,6 @@
 """A job submitted to Slurm, and the wait for its runs: what the job wrote, against what Slurm says of it.
 
-The folder of a job is all that a later driver has of it.
+The folder of a job is all that a later controller has of it.
 """
 
 import json
@@ -16,13 +16,13 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from dlperf_study.core import wording, writing
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import ConfigurationPaths, JobPaths
-from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.machines.slurm import queue
 from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.machines.slurm.script import SlurmSettings, allotted_seconds, filled
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from dlperf_study.study.record_types import Positive, TypedDict, record_type
 from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
@@ -36,18 +36,18 @@ SILENCE_SECONDS = 900.0
 ENDING_SECONDS = 300.0
 #: The outcome of a run by the state in which Slurm ended its job.
 OUTCOMES = {
-    "TIMEOUT": Outcome.TIMEOUT,
-    "DEADLINE": Outcome.TIMEOUT,
-    "CANCELLED": Outcome.KILLED,
-    "PREEMPTED": Outcome.KILLED,
-    "REVOKED": Outcome.KILLED,
-    "OUT_OF_MEMORY": Outcome.OUT_OF_MEMORY,
-    "NODE_FAIL": Outcome.FAILED,
-    "BOOT_FAIL": Outcome.FAILED,
-    "LAUNCH_FAILED": Outcome.FAILED,
+    "TIMEOUT": RunStatus.TIMEOUT,
+    "DEADLINE": RunStatus.TIMEOUT,
+    "CANCELLED": RunStatus.KILLED,
+    "PREEMPTED": RunStatus.KILLED,
+    "REVOKED": RunStatus.KILLED,
+    "OUT_OF_MEMORY": RunStatus.OUT_OF_MEMORY,
+    "NODE_FAIL": RunStatus.FAILED,
+    "BOOT_FAIL": RunStatus.FAILED,
+    "LAUNCH_FAILED": RunStatus.FAILED,
 }
 #: Outcome and reason of a run that the job has no result for.
-Failure = tuple[Outcome, str]
+Failure = tuple[RunStatus, str]
 
 
 @record_type
@@ -73,7 +73,7 @@ class SubmittedJob:
     def job_id(self) -> str:
         """The id of the job, "" when Slurm never got it.
 
-        A driver that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
+        A controller that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
         """
         if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
             writing.write_atomically(self.paths.job_id, f"{job_id}\n")
@@ -87,7 +87,7 @@ class SubmittedJob:
         The same run has the same folder, and is measured by the same code.
         """
         for index, run in enumerate(self.submissions):
-            is_same = (run.folder, run.fingerprint) == (submission.folder, submission.fingerprint)
+            is_same = (run.folder, run.cache_key) == (submission.folder, submission.cache_key)
             if is_same and not self.is_recorded(index) and (self.result(index) or self.is_alive):
                 return index
         return None
@@ -101,7 +101,7 @@ class SubmittedJob:
             return validate_record(RESULT, parse_object(read_text_file(file), str(file)), str(file))
 
     def is_recorded(self, index: int) -> bool:
-        """Return whether the driver has recorded how this run ended."""
+        """Return whether the controller has recorded how this run ended."""
         return self.paths.recorded(index).exists()
 
     @property
@@ -135,7 +135,7 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
 
 
 def read_job(paths: JobPaths) -> SubmittedJob:
-    """Return the job in a folder; raises EvidenceError if damaged."""
+    """Return the job in a folder; raises RecordError if damaged."""
     source = str(paths.order)
     with _naming_the_remedy(paths.order):
         order = validate_record(ORDER, parse_object(read_text_file(paths.order), source), source)
@@ -150,9 +150,9 @@ def _naming_the_remedy(file: Path) -> Iterator[None]:
     """Add the remedy to errors about a job's file."""
     try:
         yield
-    except EvidenceError as error:
+    except RecordError as error:
         remedy = f"delete {file.parent}, and the same command submits its runs again"
-        raise EvidenceError(f"{error}; {remedy}") from error
+        raise RecordError(f"{error}; {remedy}") from error
 
 
 def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:
@@ -205,7 +205,7 @@ class Watch:
         while True:
             # First the job's own result, then Slurm: to a run that Slurm interrupts, that looks like a failure.
             result, now = self._job.result(index), time.monotonic()
-            if result and result.outcome is Outcome.COMPLETED:
+            if result and result.status is RunStatus.COMPLETED:
                 return result
             self._update()
             if result:
@@ -215,8 +215,8 @@ class Watch:
                     return explain_by_slurm(result, self._queued)
             elif self._failure:
                 end(self._job)
-                outcome, reason = self._failure
-                return JobResult(outcome, f"{reason}{self._printed()}", seconds=None)
+                status, reason = self._failure
+                return JobResult(status, f"{reason}{self._printed()}", seconds=None)
             time.sleep(self._poll_seconds)
 
     def _printed(self) -> str:
@@ -244,7 +244,7 @@ class Watch:
         now = time.monotonic()
         if now - self._last_answer > SILENCE_SECONDS:
             silence = f"and since then Slurm has not answered ({SILENCE_SECONDS:.0f} s)"
-            self._failure = Outcome.FAILED, f"{self._queued.description()}, {silence}"
+            self._failure = RunStatus.FAILED, f"{self._queued.description()}, {silence}"
         else:
             self._failure = failure(self._queued, now - self._phase_since, self._patience)
 
@@ -267,17 +267,17 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
     description = job.description()
     if job.phase is Phase.WAITING:
         if job.is_held:
-            return Outcome.FAILED, f"{description}: it is held, so it would wait for ever"
+            return RunStatus.FAILED, f"{description}: it is held, so it would wait for ever"
         if job.can_never_start:
-            return Outcome.UNSUPPORTED, f"{description}: it can never start"
+            return RunStatus.UNSUPPORTED, f"{description}: it can never start"
         if phase_seconds > patience.start_seconds:
-            return Outcome.FAILED, f"{description}: not started within {patience.start_seconds:.0f} s"
+            return RunStatus.FAILED, f"{description}: not started within {patience.start_seconds:.0f} s"
     if job.phase is Phase.SUSPENDED:
-        return Outcome.KILLED, f"{description}: what is measured across a break is not true"
+        return RunStatus.KILLED, f"{description}: what is measured across a break is not true"
     if job.phase is Phase.OVER and phase_seconds > SETTLE_SECONDS:
-        return OUTCOMES.get(job.state, Outcome.FAILED), f"{description}, and no result of this run"
+        return OUTCOMES.get(job.state, RunStatus.FAILED), f"{description}, and no result of this run"
     if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:
-        return Outcome.FAILED, f"{description}: still after {phase_seconds:.0f} s"
+        return RunStatus.FAILED, f"{description}: still after {phase_seconds:.0f} s"
     return None
 
 
@@ -301,4 +301,4 @@ def explain_by_slurm(result: JobResult, job: QueuedJob) -> JobResult:
     if job.state not in OUTCOMES:
         return result
     reason = f"{job.description()}: {result.reason}"
-    return replace(result, outcome=OUTCOMES[job.state], reason=reason, failed_task="")
+    return replace(result, status=OUTCOMES[job.state], reason=reason, failed_task="")

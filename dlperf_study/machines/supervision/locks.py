@@ -21,7 +21,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import naming
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, is_running, this_process
+from dlperf_study.machines.supervision.processes import CONTROLLER_MARK, is_running, this_process
 
 #: How long a process that has just taken a lock may need until it has said what for.
 SECONDS_TO_SAY, POLL_SECONDS = 1.0, 0.02
@@ -78,12 +78,12 @@ def runtime_folder() -> Path:
 def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
     """Hold the lock of whatever this study measures on.
 
-    A queue gives every run separate nodes: then it is enough that no other driver runs the same study.
+    A queue gives every run separate nodes: then it is enough that no other controller runs the same study.
     Raises BusyError when another process holds it; the message names the process.
     """
     purpose = f"study {study}"
     if launchers.load(cluster.launcher).queue(cluster):
-        held = _held_by_drivers(StudyPaths.of(study).lock, purpose, "would submit and cancel each other's jobs")
+        held = _held_by_controllers(StudyPaths.of(study).lock, purpose, "would submit and cancel each other's jobs")
     else:
         held = machine_lock(purpose)
     with held:
@@ -96,7 +96,7 @@ def machine_lock(purpose: str) -> Iterator[None]:
 
     Raises BusyError when another process measures here; the message names it, and what it measures.
     """
-    with _held_by_drivers(machine_lock_file(), purpose, "would spoil each other"):
+    with _held_by_controllers(machine_lock_file(), purpose, "would spoil each other"):
         yield
 
 
@@ -106,9 +106,9 @@ def machine_lock_file() -> Path:
 
 
 @contextmanager
-def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
-    """Hold a lock, unless the driver of this process does."""
-    if DRIVER_MARK in os.environ:
+def _held_by_controllers(path: Path, purpose: str, why: str) -> Iterator[None]:
+    """Hold a lock, unless the controller of this process does."""
+    if CONTROLLER_MARK in os.environ:
         yield
         return
     with lock(path, f"measuring {purpose}", why):

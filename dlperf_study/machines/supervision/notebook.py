@@ -2,7 +2,8 @@
 
 A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
 papermill and the imports of notebooks loaded: they take over two seconds, once per study instead of once per notebook.
-The lifeline is a pipe: when the driver dies, in whatever way, it closes, and the process ends its kernel and itself.
+The lifeline is a pipe: when the controller dies, in whatever way, it closes, and the process ends its kernel and
+itself.
 """
 
 import multiprocessing
@@ -26,7 +27,13 @@ from jupyter_core.paths import jupyter_runtime_dir
 from dlperf_study.core.signals import INTERRUPTIONS
 from dlperf_study.machines.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
 from dlperf_study.machines.supervision.locks import OwnedFolder
-from dlperf_study.machines.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark, stopped_names
+from dlperf_study.machines.supervision.processes import (
+    CONTROLLER_MARK,
+    end_marked,
+    ending_words,
+    new_mark,
+    stopped_names,
+)
 
 
 @contextmanager
@@ -85,7 +92,7 @@ class NotebookProcess:
         self._mark = new_mark()
         lifeline, self._lifeline = _FORK.Pipe(duplex=False)
         self._runtime = OwnedFolder()
-        runtime = {DRIVER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
+        runtime = {CONTROLLER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
         environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
         with closing(lifeline), ExitStack() as unless_started:
@@ -108,7 +115,7 @@ class NotebookProcess:
         if is_started:
             self._process.kill()
             self._process.join()
-        end_marked(DRIVER_MARK, self._mark)
+        end_marked(CONTROLLER_MARK, self._mark)
         self._runtime.remove()
         self._lifeline.close()
         if was_running:
@@ -125,7 +132,7 @@ class NotebookProcess:
 
     def _write_reason(self, reason: str) -> None:
         """Write a reason where the process printed none."""
-        # On a full disk this fails, which must not stop the driver.
+        # On a full disk this fails, which must not stop the controller.
         with suppress(OSError):
             if not self.errors():
                 self.execution.errors.write_text(f"{reason}\n")
@@ -133,7 +140,7 @@ class NotebookProcess:
 
 @contextmanager
 def _interruptions_deferred() -> Iterator[None]:
-    """Let what interrupts a driver wait meanwhile.
+    """Let what interrupts a controller wait meanwhile.
 
     The server of notebooks, which the first of them starts, inherits the blocked SIGINT: a Ctrl-C in the terminal is
     not for it. Other threads may still receive it, and the main thread then handles it.
@@ -160,20 +167,20 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
 
 
 def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
-    """Execute in this process; it ends with its driver."""
+    """Execute in this process; it ends with its controller."""
 
-    def end_with_driver() -> None:
+    def end_with_controller() -> None:
         lifeline.poll(None)
         # First of all: it would record that what it measures was ended, and the run as one that failed.
         kernel.kill()
-        end_marked(DRIVER_MARK, environment[DRIVER_MARK])
+        end_marked(CONTROLLER_MARK, environment[CONTROLLER_MARK])
         shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
         os._exit(1)
 
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    # The server has the environment of its start; the driver's may have changed since.
+    # The server has the environment of its start; the controller's may have changed since.
     os.environ.clear()
     os.environ.update(environment)
     with open(os.devnull) as nothing, open(execution.errors, "w") as file:
@@ -181,7 +188,7 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     kernel = ForkedKernel()
-    threading.Thread(target=end_with_driver, daemon=True).start()
+    threading.Thread(target=end_with_controller, daemon=True).start()
     sys.exit(_papermill(execution, kernel))
 
 

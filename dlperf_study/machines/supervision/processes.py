@@ -19,12 +19,12 @@ import psutil
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.signals import PASSED_ON_SIGNALS
 
-#: The module of the guard, the parent of what one run started on one machine; the mark is its argument.
-GUARD = "dlperf_study.machines.guard.guard"
+#: The module of the node agent, the parent of what one run started on one machine; the mark is its argument.
+AGENT = "dlperf_study.machines.node_agent.agent"
 #: In the environment of everything that one run started.
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
-#: In the environment of the notebook processes and kernels that one driver started.
-DRIVER_MARK = "DLPERF_STUDY_DRIVER_MARK"
+#: In the environment of the notebook processes and kernels that one controller started.
+CONTROLLER_MARK = "DLPERF_STUDY_CONTROLLER_MARK"
 KILL_SECONDS = 10.0
 POLL_SECONDS = 0.01
 
@@ -73,13 +73,13 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
     return processes
 
 
-def end_survivors() -> tuple[str, ...]:
-    """End what dead drivers left; return ``pid: program``.
+def end_orphans() -> tuple[str, ...]:
+    """End what dead controllers left; return ``pid: program``.
 
     Raises RunError where one can't be ended, as while it waits for a device: it would compute beside what is measured.
     """
     orphans = {}
-    for variable in (RUN_MARK, DRIVER_MARK):
+    for variable in (RUN_MARK, CONTROLLER_MARK):
         for process in marked(variable):
             if _is_orphan(process, variable):
                 orphans[process.pid] = process
@@ -175,7 +175,7 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
     """Return whether the owner of a marked process is dead.
 
     The owner is the process that the mark names. On other machines than its own, and in a container with process
-    ids of its own, it is the guard of the run.
+    ids of its own, it is the node agent of the run.
     """
     mark = _variable(process, variable) or ""
     name, _, host = mark.rpartition("@")
@@ -187,7 +187,7 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
         if variable != RUN_MARK:
             return False
         argvs = [running.info["cmdline"] or [] for running in psutil.process_iter(["cmdline"])]
-        return not any(GUARD in argv and mark in argv for argv in argvs)
+        return not any(AGENT in argv and mark in argv for argv in argvs)
     return not is_running(name.rpartition("-")[0])
 
 

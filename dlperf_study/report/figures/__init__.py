@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.outcome import select_counted
+from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.report import context
 from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.factor_figure import factors as factors
@@ -45,7 +45,7 @@ def _has_open_dots(dataset: Dataset) -> bool:
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against devices, with ideal lines."""
-    explanation = caption("figure-scaling", has_bound=dataset.configurations["exchange_seconds"].notna().any())
+    explanation = caption("figure-scaling", has_bound=dataset.configurations["communication_seconds"].notna().any())
     sentences, columns = (explanation, _summary(dataset, ratios=True)), (dataset.rate, "speedup", "efficiency")
 
     def counts(lines: list[Series], _: pd.DataFrame) -> tuple[int, int]:
@@ -56,14 +56,16 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the components of a step beside its pure communication time."""
-    is_whole = dataset.configurations["step_seconds"].notna() & dataset.configurations["exposed_seconds"].isna()
+    """Yield the components of a step beside its communication-only time."""
+    is_whole = (
+        dataset.configurations["step_seconds"].notna() & dataset.configurations["exposed_communication_seconds"].isna()
+    )
     longer = context.longer_than_alone(dataset)
     explanation = caption("figure-communication", longer=longer, has_whole=is_whole.any())
     sentences = explanation, f"{context.MEANS} {context.merging(dataset)}".strip()
-    columns = ("broken_down_step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
+    columns = ("broken_down_step_seconds", "compute_seconds", "exposed_communication_seconds", "communication_seconds")
     most, drawn = drawings.most_rows(dataset), partial(drawings.communication_rows, dataset)
-    counts = _count_values("exposed_seconds", most)
+    counts = _count_values("exposed_communication_seconds", most)
     return _per_model(dataset, "communication", sentences, drawings.communication, drawn, columns, counts)
 
 
@@ -130,14 +132,14 @@ def _per_model(
     """Yield a figure per model; ``columns``: what its alternative text has of each configuration."""
     of_model, rows, measured = defaultdict[str, list[Series]](list), dataset.configuration_rows, dataset.measured
     for line in all_series(dataset):
-        of_model[rows[line.identities[0]].model].append(line)
+        of_model[rows[line.configuration_ids[0]].model].append(line)
     for model, lines in of_model.items():
         count, shown = counts(lines, measured[measured["model"] == model])
         omission = text_if(count > shown, caption(f"figure-{name}", "omission", count=count, shown=shown))
         note = text_if(name in _ON_COMPUTATION, context.computation_note(dataset, model))
         in_file = " ".join(filter(None, (*sentences, omission, note, context.conditions(dataset, model))))
         on_page = f"{sentences[0]} {omission}".strip()
-        heading = f"{model_name(rows[lines[0].identities[0]])}: {title or caption(f'figure-{name}', 'title')}"
-        alt = alt_text(dataset, columns, heading, lines, set(drawn(lines)["identity"]))
+        heading = f"{model_name(rows[lines[0].configuration_ids[0]])}: {title or caption(f'figure-{name}', 'title')}"
+        alt = alt_text(dataset, columns, heading, lines, set(drawn(lines)["configuration_id"]))
         file_name, empty = f"{name}-{model}".replace("_", "-"), caption(f"figure-{name}", "empty")
         yield Figure(file_name, heading, in_file, partial(draw, dataset, lines), empty, on_page, alt)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.outcome import select_counted
+from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.report.figures.style import COMPUTATION, EXPOSED, INK, INPUT, SOFT, Width, colour, wrapped
 from dlperf_study.report.formatting import Unit, fitting_unit
 
@@ -148,23 +148,23 @@ def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
 
 def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``table``, each with the ``y`` of its configuration."""
-    heights = dict(zip(rows["identity"], rows["y"], strict=True))
-    shown = table[table["identity"].isin(heights)]
-    return shown.assign(y=shown["identity"].map(heights).astype(int))
+    heights = dict(zip(rows["configuration_id"], rows["y"], strict=True))
+    shown = table[table["configuration_id"].isin(heights)]
+    return shown.assign(y=shown["configuration_id"].map(heights).astype(int))
 
 
 def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit, height: float) -> None:
     """Draw each step in parts; noise never makes a bar longer."""
     step = rows["broken_down_step_seconds"] / unit.size
-    exposed = rows["exposed_seconds"].clip(lower=0) / unit.size
+    exposed = rows["exposed_communication_seconds"].clip(lower=0) / unit.size
     waiting = rows["input_seconds"].fillna(0) / unit.size
     computation = step - exposed - waiting
     style: dict[str, Any] = {"y": rows["y"], "height": height}
-    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **style)
+    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["compute_seconds"].label, **style)
     if (waiting > 0).any():
         axes.barh(width=waiting, left=computation, color=INPUT, label=COLUMNS["input_seconds"].label, **style)
     start = computation + waiting
-    axes.barh(width=exposed, left=start, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **style)
+    axes.barh(width=exposed, left=start, color=EXPOSED, label=COLUMNS["exposed_communication_seconds"].label, **style)
     # No limit is set: bars hold the axis at 0, and it still has room for what is drawn beyond them.
     axes.margins(x=0.12)
     axes.set_xlabel(unit.axis)

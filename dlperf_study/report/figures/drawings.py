@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.report.figures import charts, line_charts
-from dlperf_study.report.figures.style import EXCHANGE, FAINT, PALETTE, SOFT, Width, colour, wrapped
+from dlperf_study.report.figures.style import COMMUNICATION_ALONE, FAINT, PALETTE, SOFT, Width, colour, wrapped
 from dlperf_study.report.formatting import fitting_unit
 from dlperf_study.report.series import Group, Series, all_groups, devices_label, joined, short_labels
 
@@ -35,23 +35,25 @@ def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | 
 
 
 def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw steps in parts, with the pure communication as a line."""
+    """Draw steps in parts, with the communication-only time as a line."""
     rows = communication_rows(dataset, series)
-    has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
+    has_parts = rows["communication_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
     if rows.empty or not has_parts:
         return None
     unit = fitting_unit("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)
-    step, exposed, exchange = (
-        rows[["broken_down_step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
+    name = "exposed_communication_seconds"
+    step, exposed, alone = (
+        rows[["broken_down_step_seconds", name, "communication_seconds"]].to_numpy(float).T / unit.size
     )
-    bounds = rows[["exposed_seconds_low", "exposed_seconds_high"]].to_numpy(float).T / unit.size
+    bounds = rows[[f"{name}_low", f"{name}_high"]].to_numpy(float).T / unit.size
     # What is exposed may be below 0 by chance, but no step ends before it begins.
     interval_ends = np.maximum(step - exposed + bounds, 0.0)
-    exchange_start = step - np.maximum(exposed, 0.0)
-    style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": fitting_unit("exchange_seconds", []).label}
-    axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
+    communication_start = step - np.maximum(exposed, 0.0)
+    label = fitting_unit("communication_seconds", []).label
+    style: dict[str, Any] = {"color": COMMUNICATION_ALONE, "linewidth": 1, "label": label}
+    axes.hlines(rows["y"], communication_start, communication_start + alone, **style)
     interval: dict[str, Any] = {
         "color": SOFT,
         "linewidth": 3,
@@ -92,15 +94,15 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
-    rows, of_run = straggler_rows(dataset, series), ["identity", "repetition"]
-    steps = dataset.select_steps(list(rows["identity"]))
+    rows, of_run = straggler_rows(dataset, series), ["configuration_id", "repetition"]
+    steps = dataset.select_steps(list(rows["configuration_id"]))
     is_shown = steps["window"].isin(("computation_before", "computation_after"))
     ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
     if ranks.empty:
         return None
     slowest = ranks.groupby(of_run, observed=True)["seconds"].transform("max")
     ranks = ranks.assign(share=ranks["seconds"] / slowest)
-    rows = rows[rows["identity"].isin(ranks["identity"].unique())]
+    rows = rows[rows["configuration_id"].isin(ranks["configuration_id"].unique())]
     ranks = charts.at_same_height(ranks, rows.assign(y=range(len(rows))))
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
     dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
@@ -129,14 +131,18 @@ def most_of_model(dataset: Dataset, most: int) -> int:
 
 def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the measured configurations with ``y``, label and series position."""
-    added: dict[str, list[Any]] = {"identity": [], "position": [], "series": [], "label": []}
+    added: dict[str, list[Any]] = {"configuration_id": [], "position": [], "series": [], "label": []}
     for line, label in zip(series, short_labels(series), strict=True):
         for row in map(dataset.configuration_rows.__getitem__, line.measured_identities):
-            values = (row.identity, line.position, label, joined(label, devices_label(row)))
+            values = (row.configuration_id, line.position, label, joined(label, devices_label(row)))
             for column, value in zip(added.values(), values, strict=True):
                 column.append(value)
     # One selection: a table for each of thousands of series takes a minute.
-    rows = dataset.configurations.set_index("identity", drop=False).loc[added["identity"]].reset_index(drop=True)
+    rows = (
+        dataset.configurations.set_index("configuration_id", drop=False)
+        .loc[added["configuration_id"]]
+        .reset_index(drop=True)
+    )
     return rows.assign(**added, y=range(len(rows)))
 
 
@@ -149,8 +155,8 @@ def overview_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 def communication_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the rows of the figure of steps in parts."""
     rows = configuration_rows(dataset, series)
-    rows = rows[rows["exposed_seconds"].notna()]
-    return _extremes(dataset, rows, rows["exposed_seconds"] / rows["broken_down_step_seconds"])
+    rows = rows[rows["exposed_communication_seconds"].notna()]
+    return _extremes(dataset, rows, rows["exposed_communication_seconds"] / rows["broken_down_step_seconds"])
 
 
 def most_rows(dataset: Dataset) -> int:
@@ -169,7 +175,7 @@ def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.Dat
 
 def model_groups(dataset: Dataset, series: list[Series]) -> list[Group]:
     """Return the groups of the model of some series."""
-    return all_groups(dataset, str(dataset.configuration_rows[series[0].identities[0]].model))
+    return all_groups(dataset, str(dataset.configuration_rows[series[0].configuration_ids[0]].model))
 
 
 def has_reference(group: Group) -> bool:
@@ -180,7 +186,7 @@ def has_reference(group: Group) -> bool:
 def comparison_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the rows of the figure of comparisons."""
     drawn = most_different(dataset, model_groups(dataset, series))
-    return pd.concat([dataset.configurations[["identity"]].iloc[:0], *(group.measured for group in drawn)])
+    return pd.concat([dataset.configurations[["configuration_id"]].iloc[:0], *(group.measured for group in drawn)])
 
 
 def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
@@ -256,7 +262,7 @@ def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
     half = most_lines(dataset) // 2
     if len(lines) <= 2 * half:
         return lines
-    efficiencies = dataset.configurations.set_index("identity")["efficiency"].astype(float)
+    efficiencies = dataset.configurations.set_index("configuration_id")["efficiency"].astype(float)
     values = pd.Series([efficiencies[line.measured_identities].dropna().tail(1).max() for line in lines])
     # What has none is neither large nor small.
     ordered = values.fillna(values.median()).argsort(kind="stable").to_numpy()
@@ -265,7 +271,7 @@ def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
 
 def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:
     line_charts.interval_line(panel, line, column, shift_points=shift_points)
-    if line.measured["exchange_seconds"].notna().any():
+    if line.measured["communication_seconds"].notna().any():
         line_charts.bound_line(panel, line.measured, column, colour(line.position))
 
 
@@ -307,7 +313,7 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
     panel_rows = math.ceil(len(rows) / columns)
     height = 0.4 + panel_rows * (_PANEL_INCHES + _LINE_INCHES * max(title.count("\n") + 1 for title in titles))
     drawing, axes = charts.panels(dataset, width, panel_rows, columns, height, share_y=True)
-    runs = _relative_runs(dataset, tuple(rows["identity"]))
+    runs = _relative_runs(dataset, tuple(rows["configuration_id"]))
     for panel, title, of_configuration in zip(axes, titles, runs, strict=False):
         panel.set_title(title, fontweight="normal")
         _draw_steps(panel, of_configuration, _PIECES[width.name])
@@ -326,8 +332,8 @@ def steps_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     most = most_of_model(dataset, MOST_PANELS)
     if len(rows) <= most:
         return rows
-    variations = dataset.completed_runs.groupby("identity")["step_variation"].max()
-    most_varying = rows["identity"].map(variations).fillna(0.0).nlargest(most)
+    variations = dataset.completed_runs.groupby("configuration_id")["step_variation"].max()
+    most_varying = rows["configuration_id"].map(variations).fillna(0.0).nlargest(most)
     return rows[rows.index.isin(most_varying.index)]
 
 
@@ -349,12 +355,12 @@ def _thinned(run: pd.Series, count: int) -> pd.Series:
 
 # Both widths show the same runs.
 @kept_with_dataset
-def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[pd.Series]]:
-    all_steps = dataset.select_steps(identities)
+def _relative_runs(dataset: Dataset, configuration_ids: tuple[str, ...]) -> list[list[pd.Series]]:
+    all_steps = dataset.select_steps(configuration_ids)
     is_shown = all_steps["window"].isin(STEP_WINDOWS)
-    steps_by_identity = dict(list(all_steps[is_shown].groupby("identity", observed=True)))
-    warmups = dataset.configurations.set_index("identity")["warmup_steps"]
-    return [list(_relative_steps(steps_by_identity[name], warmups[name])) for name in identities]
+    steps_by_identity = dict(list(all_steps[is_shown].groupby("configuration_id", observed=True)))
+    warmups = dataset.configurations.set_index("configuration_id")["warmup_steps"]
+    return [list(_relative_steps(steps_by_identity[name], warmups[name])) for name in configuration_ids]
 
 
 def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Series]:

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.core.writing import naming
@@ -32,9 +32,9 @@ def alt_text(
     """Return a figure's title and the numbers of the drawn configurations."""
     columns, configurations = [measured_column(dataset, name) for name in names], list[str]()
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        for identity in filter(drawn.__contains__, line.identities):
+        for configuration_id in filter(drawn.__contains__, line.configuration_ids):
             if len(configurations) < MOST_CONFIGURATIONS:
-                row = dataset.configuration_rows[identity]
+                row = dataset.configuration_rows[configuration_id]
                 values = [(column.heading, column.cell(row)) for column in columns]
                 measured = ((heading, cell) for heading, cell in values if cell.text != MISSING)
                 configurations.append(f"{joined(label, devices_label(row))}: {_printed(measured)}")
@@ -128,9 +128,9 @@ class Figure:
         return replace(self, is_saved=True)
 
     def savefig(self, file: str | PathLike[str] | IO[bytes], **options: Any) -> None:
-        """Write the page drawing like matplotlib; raises EvidenceError without one."""
+        """Write the page drawing like matplotlib; raises RecordError without one."""
         if self.drawing is None:
-            raise EvidenceError(f"{self.title}: {self.empty}")
+            raise RecordError(f"{self.title}: {self.empty}")
         with publication_style():
             self.drawing.savefig(file, **options)
 

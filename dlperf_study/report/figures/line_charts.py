@@ -254,11 +254,11 @@ def ideal_line(
 def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
     """Draw the upper bound: a step takes max(computation, communication).
 
-    Without a measured exchange there is no bound; a single device without a server has none to measure.
+    Without a measured communication there is no bound; a single device without a server has none to measure.
     """
-    is_alone = (rows["world_size"] == 1) & (rows["servers"] == 0)
-    longer = np.maximum(rows["computation_seconds"], rows["exchange_seconds"])
-    shortest = rows["computation_seconds"].where(is_alone, longer)
+    is_alone = (rows["world_size"] == 1) & (rows["parameter_servers"] == 0)
+    longer = np.maximum(rows["compute_seconds"], rows["communication_seconds"])
+    shortest = rows["compute_seconds"].where(is_alone, longer)
     # Rates, speedups and efficiencies are all proportional to the rate of steps.
     bounds = rows[column] * rows["broken_down_step_seconds"] / shortest
     has_bound = bounds.notna().to_numpy(bool)

@@ -16,8 +16,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
-from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.process_resources import HELD_COLUMNS
+from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.prediction.curves import Curve
 from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
@@ -119,9 +119,9 @@ def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
     for position, measurement in enumerate(measurements):
         rate = measurement.dataset.rate
         rows = measurement.dataset.configurations.dropna(subset=rate)
-        columns = rows[["identity", rate, f"{rate}_low", f"{rate}_high"]]
-        for identity, *rates in columns.itertuples(index=False):
-            points.setdefault(identity, []).append((position, *rates))
+        columns = rows[["configuration_id", rate, f"{rate}_low", f"{rate}_high"]]
+        for configuration_id, *rates in columns.itertuples(index=False):
+            points.setdefault(configuration_id, []).append((position, *rates))
     labels = series.configuration_labels(measurements[-1].dataset)
     return {labels[name]: np.array(line) for name, line in points.items() if name in labels and len(line) > 1}
 
@@ -163,7 +163,7 @@ def ratios(result: SelftestResult) -> Figure:
     drawn: dict[str, list[Comparison]] = {}
     for check in result.checks:
         for comparison in check.comparisons:
-            if comparison.interval and comparison.verdict:
+            if comparison.interval and comparison.significance:
                 drawn.setdefault(check.name, []).append(comparison)
     table = selftest_tables.comparisons(result)
     draw, about = partial(_draw_ratios, drawn), text_if(drawn, caption("figure-ratios"))
@@ -209,7 +209,7 @@ def memory(dataset: Dataset) -> Iterator[Figure]:
         return
     drawn = rows.loc[rows[peak].astype(float).nlargest(MOST_DRAWN).index].sort_index()
     label, with_peak = COLUMNS[peak].label, dataset.configurations.dropna(subset=peak)
-    unknown = with_peak.loc[with_peak[list(HELD_COLUMNS)].isna().any(axis=1), "identity"]
+    unknown = with_peak.loc[with_peak[list(HELD_COLUMNS)].isna().any(axis=1), "configuration_id"]
     names = list(map(series.configuration_labels(dataset).__getitem__, unknown))
     more = text_if(len(names) > formatting.MOST_NAMED, f" and {len(names) - formatting.MOST_NAMED} more")
     on_page = caption(
@@ -227,7 +227,9 @@ def memory(dataset: Dataset) -> Iterator[Figure]:
 
 def _draw_memory(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Drawing:
     labels = series.configuration_labels(dataset)
-    drawing, axes, categories = charts.category_panel(dataset, width, [labels[name] for name in rows["identity"]])
+    drawing, axes, categories = charts.category_panel(
+        dataset, width, [labels[name] for name in rows["configuration_id"]]
+    )
     unit = formatting.fitting_unit(peak, rows[peak])
     end_of_parts = pd.Series(0.0, index=rows.index)
     style: dict[str, Any] = {"y": range(len(rows)), "height": categories.bar_height}
@@ -331,7 +333,7 @@ def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
 
 def _draw_case(axes: Axes, dataset: Dataset, curve: Curve) -> None:
     for case in own_cases(dataset):
-        if (case.curve.identity, case.curve.unit) == (curve.identity, curve.unit):
+        if (case.curve.configuration_id, case.curve.unit) == (curve.configuration_id, curve.unit):
             rate = predicted_rate(case.curve, case.target.units) / case.target.devices
             style: dict[str, Any] = {"color": PALETTE[2], "markerfacecolor": "white", "linestyle": "none"}
             axes.plot(case.target.devices, rate, "D", label="from smaller sizes", **style)

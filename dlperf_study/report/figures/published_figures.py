@@ -88,12 +88,16 @@ def _published_lines(published: Published, points: pd.DataFrame) -> list[series.
 def _our_lines(dataset: Dataset, published: list[series.Series]) -> list[series.Series]:
     configurations = dataset.configurations
     unlike = differences_from_baseline(configurations, dataset.plan.scaling)
-    is_on_curve = ~configurations["identity"].isin([identity for identity, names in unlike.items() if names])
+    is_on_curve = ~configurations["configuration_id"].isin(
+        [configuration_id for configuration_id, names in unlike.items() if names]
+    )
     lines = []
     for line in published:
         matches = SameQuestion(line.rows, configurations).matches()
-        identities = set(chain.from_iterable(map(attrgetter("identities"), matches)))
-        rows = configurations[configurations["identity"].isin(identities) & is_on_curve].dropna(subset=["speedup"])
+        configuration_ids = set(chain.from_iterable(map(attrgetter("configuration_ids"), matches)))
+        rows = configurations[configurations["configuration_id"].isin(configuration_ids) & is_on_curve].dropna(
+            subset=["speedup"]
+        )
         if len(rows):
             position = len(published) + line.position
             by_devices = rows.sort_values("world_size", kind="stable")

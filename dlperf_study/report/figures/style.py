@@ -30,7 +30,7 @@ WIDTHS = (PAGE, COLUMN)
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Parts of a step, in colours that no series has.
-COMPUTATION, INPUT, EXPOSED, EXCHANGE = "#b4bec6", "#8fd0c0", "#F0E442", "#1c2126"
+COMPUTATION, INPUT, EXPOSED, COMMUNICATION_ALONE = "#b4bec6", "#8fd0c0", "#F0E442", "#1c2126"
 INK, SOFT, FAINT = "#1c2126", "#5d6770", "#e3e7ea"
 #: The first is the one of the layout; the others are as wide, and one is on every system.
 FONTS = ("DejaVu Sans", "Bitstream Vera Sans", "Verdana", "sans-serif")
@@ -139,7 +139,7 @@ DARK = {
     COMPUTATION: "#66727c",
     INPUT: "#3f9682",
     EXPOSED: "#d9cc2f",
-    EXCHANGE: "#e6eaed",
+    COMMUNICATION_ALONE: "#e6eaed",
     PALETTE[0]: "#56a8e0",
     PALETTE[6]: "#b5b5b5",
 }

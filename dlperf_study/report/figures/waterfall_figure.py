@@ -40,16 +40,23 @@ class _Panel:
 def waterfall(dataset: Dataset) -> Iterator[Figure]:
     """Yield the waterfalls of the configurations that lose most."""
     breakdowns = waterfall_table.waterfalls(dataset)
-    steps = {identity: steps for identity, steps in breakdowns.shown.items() if steps.has_several_causes}
-    lost = sorted(steps, key=lambda identity: steps[identity].ideal.mean / steps[identity].measured.mean)
-    drawn = [identity for identity in steps if identity in lost[:MOST_DRAWN]]
+    steps = {
+        configuration_id: steps for configuration_id, steps in breakdowns.shown.items() if steps.has_several_causes
+    }
+    lost = sorted(
+        steps, key=lambda configuration_id: steps[configuration_id].ideal.mean / steps[configuration_id].measured.mean
+    )
+    drawn = [configuration_id for configuration_id in steps if configuration_id in lost[:MOST_DRAWN]]
     unit, labels = waterfall_table.step_unit(dataset), series.configuration_labels(dataset)
-    panels = [_Panel(labels[identity], steps[identity], unit.size, f"Step ({unit.symbol})") for identity in drawn]
+    panels = [
+        _Panel(labels[configuration_id], steps[configuration_id], unit.size, f"Step ({unit.symbol})")
+        for configuration_id in drawn
+    ]
     hidden = caption("figure-waterfall", "hidden", hidden=len(breakdowns.hidden))
     on_page = caption(
         "figure-waterfall",
-        has_lines=any(steps[identity].has_intervals for identity in drawn),
-        has_rest=any(TOGETHER in steps[identity].causes for identity in drawn),
+        has_lines=any(steps[configuration_id].has_intervals for configuration_id in drawn),
+        has_rest=any(TOGETHER in steps[configuration_id].causes for configuration_id in drawn),
         count=len(steps),
         shown=MOST_DRAWN,
         hidden=hidden,

@@ -6,14 +6,14 @@ from functools import partial
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.study_diagnostics import mixed_environments, mixed_hosts
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.metrics.parameters import list_settings
+from dlperf_study.metrics.run_status import disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context, formatting
@@ -23,7 +23,7 @@ from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Table, make_table
 from dlperf_study.selftest.result import Machine, last_passed, read_results
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_in_scope
-from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.job import INTERLEAVED
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.study import PROGRAM_MEASUREMENT
@@ -35,17 +35,17 @@ _NOT_OF_PROGRAMS = ("framework", "strategy", "model", *parameters_in_scope(Scope
 _MEASUREMENT = tuple(name for name in parameters_in_scope(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
-    "link",
+    "interconnect",
     *("cpu_model", "cpu_mhz", "cpu_cache_bytes", "cores", "memory_bytes"),
-    *("library", "library_version", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version"),
+    *("library", "library_version", "communication_library", "gpu_driver", "cuda_version", "cudnn_version"),
     *("python_version", "library_settings", "git_commit", "git_dirty"),
 )
 #: What depends on precision and devices, so that runs in one environment have several.
-_OF_CONFIGURATIONS = ("device_peak_flops", "device_peak_source", "exchange_library")
+_OF_CONFIGURATIONS = ("device_peak_flops", "device_peak_source", "communication_library")
 #: What is another number in each run of an environment, so that the table has the least and the largest.
 _OF_RUNS = ("cpu_mhz",)
 #: Rows that only runs on GPUs, on several devices, or of processors that report it have.
-_IF_KNOWN = ("cpu_mhz", "cpu_cache_bytes", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
+_IF_KNOWN = ("cpu_mhz", "cpu_cache_bytes", "communication_library", "gpu_driver", "cuda_version", "cudnn_version")
 #: What a table shows as it is, and how many letters of it; twelve identify a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
@@ -57,7 +57,7 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
-    facts = {"Questions": formatting.listed(plan.questions) or "none", "Scaling": SCALING[plan.scaling]}
+    facts = {"Questions": formatting.listed(plan.sections) or "none", "Scaling": SCALING[plan.scaling]}
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     measurement = _MEASUREMENT
@@ -67,7 +67,7 @@ def about(dataset: Dataset) -> Table:
                 facts[column_named(name).label] = formatting.listed(map(str, levels))
         fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + list_settings(rows)
         measurement = PROGRAM_MEASUREMENT
-    for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repeats", *measurement)):
+    for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repetitions", *measurement)):
         if rows[name].notna().any():
             facts[column_named(name).label] = _levels_text(name, rows[name])
     facts |= _course(plan)
@@ -92,7 +92,7 @@ def _levels_text(name: str, values: pd.Series) -> str:
     if has_no_unit or unit in formatting.MEASURES:
         return levels
     # Units that are nouns are in the plural.
-    if levels == "1" and unit in ("runs", "steps", "samples", "exchanges"):
+    if levels == "1" and unit in ("runs", "steps", "samples", "collective_operations"):
         return counted(1, unit.removesuffix("s"))
     return f"{levels} {unit}"
 
@@ -101,10 +101,10 @@ def _course(plan: Plan) -> dict[str, str]:
     """Return the order of the runs and the reasons for added rounds."""
     facts = {}
     if plan.order:
-        shuffled = text_if(plan.order == ROUNDS, f", shuffled with order_seed {plan.order_seed}")
+        shuffled = text_if(plan.order == INTERLEAVED, f", shuffled with order_seed {plan.order_seed}")
         facts["Order of the runs"] = f"{plan.order}{shuffled}"
-    if plan.precision is not None:
-        facts["Target half-width of the 95 % CIs"] = f"± {100 * plan.precision:g} %"
+    if plan.target_ci is not None:
+        facts["Target half-width of the 95 % CIs"] = f"± {100 * plan.target_ci:g} %"
         facts["Target compared after"] = f"{' or '.join(map(str, plan.rounds.looks))} rounds"
         if plan.time_budget_minutes is not None:
             facts["Target compared after"] += f", within {plan.time_budget_minutes:g} min"
@@ -116,9 +116,9 @@ def _course(plan: Plan) -> dict[str, str]:
 def added_runs(dataset: Dataset) -> str:
     """Return the number of runs beyond the plan, as text."""
     rows = dataset.configurations
-    begun = rows["identity"].map(dataset.run_counts).fillna(0)
+    begun = rows["configuration_id"].map(dataset.run_counts).fillna(0)
     added = int((begun - rows["runs_planned"]).clip(lower=0).sum())
-    reason = text_if(dataset.plan.precision is not None, " for precision")
+    reason = text_if(dataset.plan.target_ci is not None, " for precision")
     return text_if(added, f", {added} added{reason}")
 
 
@@ -167,7 +167,7 @@ MET, NOT_MET, NOT_RUN = "met", "not met", "not run"
 Result = tuple[str, str] | None
 
 SETUP = (
-    *("device", "device_name", "cpu_model", "cores", "memory_bytes", "link", "host", "launcher"),
+    *("device", "device_name", "cpu_model", "cores", "memory_bytes", "interconnect", "host", "launcher"),
     *("library", "library_version", "python_version", "library_settings"),
 )
 
@@ -194,12 +194,12 @@ def _count(has: int, total: int, things: str) -> str:
 
 def _baseline(dataset: Dataset) -> Result:
     rows = dataset.measured
-    scaled = rows[~rows["is_baseline"].astype(bool) & rows["baseline_identity"].notna()]
+    scaled = rows[~rows["is_baseline"].astype(bool) & rows["baseline_id"].notna()]
     if scaled.empty:
         return None
     matching = 0
     for row in scaled.itertuples():
-        baseline = dataset.configuration_rows[row.baseline_identity]
+        baseline = dataset.configuration_rows[row.baseline_id]
         is_same = (row.framework, row.model) == (baseline.framework, baseline.model)
         matching += is_same and not is_missing(row.speedup)
     return _result(matching == len(scaled), _count(matching, len(scaled), "speedup"))
@@ -222,9 +222,9 @@ def _rounds(dataset: Dataset) -> Result:
 
 def _order(dataset: Dataset) -> Result:
     runs = dataset.completed_runs
-    if dataset.plan.ingested_from or runs["identity"].nunique() < 2:
+    if dataset.plan.ingested_from or runs["configuration_id"].nunique() < 2:
         return None
-    interleaved = int(runs["round"].notna().sum()) * (dataset.plan.order == ROUNDS)
+    interleaved = int(runs["round"].notna().sum()) * (dataset.plan.order == INTERLEAVED)
     return _result(interleaved == len(runs), _count(interleaved, len(runs), "run"))
 
 
@@ -239,11 +239,11 @@ def _intervals(dataset: Dataset) -> Result:
 
 
 def _target(dataset: Dataset) -> Result:
-    target = dataset.plan.precision
+    target = dataset.plan.target_ci
     if target is None:
         return None
-    total = len(dataset.reached_precisions)
-    reached = total - len(dataset.missed_precisions)
+    total = len(dataset.reached_ci_widths)
+    reached = total - len(dataset.missed_ci_widths)
     return _result(reached == total, f"{_count(reached, total, 'configuration')} within ± {100 * target:g} %")
 
 
@@ -297,7 +297,7 @@ def _self_test(dataset: Dataset) -> Result:
         return None
     try:
         results = read_results()
-    except EvidenceError as error:
+    except RecordError as error:
         return NOT_MET, str(error)
     rows = runs[["host", "cpu_model", "cores"]].drop_duplicates().itertuples(index=False)
     machines = [Machine(str(host), str(cpu_model), int(cores)) for host, cpu_model, cores in rows]

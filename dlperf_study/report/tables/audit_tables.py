@@ -69,7 +69,7 @@ def _diagnostic_table(
 
 def audit_links(dataset: Dataset) -> dict[str, list[Link]]:
     """Return links to the diagnostics of published numbers, by number."""
-    has_page = PAGE.notebook in dataset.plan.questions
+    has_page = PAGE.notebook in dataset.plan.sections
     links: dict[str, list[Link]] = defaultdict(list)
     for anchor, diagnostic in _anchor_diagnostics(published_results(dataset), _PUBLISHED):
         target = text_if(has_page, f"{PAGE.file}#{anchor}")

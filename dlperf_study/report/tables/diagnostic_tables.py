@@ -60,13 +60,13 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
     severities = diagnostics["severity"].map(list(reversed(Severity)).index)
     rows = diagnostics.iloc[severities.astype("int64").argsort(kind="stable")]
     are_files = rows["subject"].map(is_file).astype(bool)
-    identities, subjects = rows["identity"].mask(are_files, ""), rows["subject"].mask(are_files, "")
-    keys = [rows["severity"], identities, subjects, rows["message"].map(mask_numbers)]
+    configuration_ids, subjects = rows["configuration_id"].mask(are_files, ""), rows["subject"].mask(are_files, "")
+    keys = [rows["severity"], configuration_ids, subjects, rows["message"].map(mask_numbers)]
     labels = series.configuration_labels(dataset)
     for _, group in rows.groupby(keys, sort=False):
         configurations = []
-        for identity in group["identity"].unique():
-            configurations.append(labels.get(identity, identity) or "study")
+        for configuration_id in group["configuration_id"].unique():
+            configurations.append(labels.get(configuration_id, configuration_id) or "study")
         runs = sorted(group["repetition"].dropna().unique())
         yield (
             Cell(group["severity"].iloc[0]),
@@ -80,7 +80,7 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
 @kept_with_dataset
 def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
     """Return the diagnostics of one topic's page; all without a topic."""
-    rows = dataset.diagnostics.fillna({"identity": ""})
+    rows = dataset.diagnostics.fillna({"configuration_id": ""})
     if topic not in {*RATE_PAGES, *chain.from_iterable(map(list_pages, COLUMNS))}:
         return rows
     return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)]
@@ -99,7 +99,7 @@ ANCHOR = "diagnostics"
 MOST_KINDS = 5
 _SUMMARY_FILE = "index.html"
 _LOGS = "Logs"
-_HEADINGS = ("severity", "identity", "repetition", "subject", "message")
+_HEADINGS = ("severity", "configuration_id", "repetition", "subject", "message")
 
 
 def diagnostics(dataset: Dataset, topic: str = "") -> Table:
@@ -161,14 +161,14 @@ def subject_label(subject: str) -> str:
 
 def _affected(dataset: Dataset, diagnostics_of_group: pd.DataFrame) -> str:
     labels = series.configuration_labels(dataset)
-    identities = list(filter(None, diagnostics_of_group["identity"].unique()))
-    if not identities:
+    configuration_ids = list(filter(None, diagnostics_of_group["configuration_id"].unique()))
+    if not configuration_ids:
         return "the study"
-    if len(identities) == len(labels) > 1:
+    if len(configuration_ids) == len(labels) > 1:
         return f"all {len(labels)} configurations"
-    if len(identities) > formatting.MOST_NAMED:
-        return f"{len(identities)} of {len(labels)} configurations"
-    return formatting.listed([labels.get(identity, identity) for identity in identities])
+    if len(configuration_ids) > formatting.MOST_NAMED:
+        return f"{len(configuration_ids)} of {len(labels)} configurations"
+    return formatting.listed([labels.get(configuration_id, configuration_id) for configuration_id in configuration_ids])
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class DiagnosticOverview:
     @property
     def has_details(self) -> bool:
         """Whether this page has the details."""
-        return self.topic == (QUALITY if QUALITY in self.dataset.plan.questions else "")
+        return self.topic == (QUALITY if QUALITY in self.dataset.plan.sections else "")
 
     def save(self, paths: StudyPaths) -> "DiagnosticOverview":
         """Save the diagnostics tables if a report is built; return the overview."""
@@ -207,7 +207,7 @@ class DiagnosticOverview:
         if not counts:
             return '<p class="diagnostics">No warnings.</p>'
         page, topic = _SUMMARY_FILE, ""
-        if QUALITY in self.dataset.plan.questions:
+        if QUALITY in self.dataset.plan.sections:
             page, topic = Page.answering(QUALITY).file, QUALITY
         verb = "concern" + text_if(sum(counts.values()) == 1, "s")
         kind = "diagnostics" + text_if(Severity.ERROR in counts, " error")

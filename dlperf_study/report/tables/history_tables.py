@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.wording import first_of
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
@@ -16,13 +16,13 @@ from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import caption
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text, make_table
-from dlperf_study.report.tables.table_builders import verdict_text
+from dlperf_study.report.tables.table_builders import significance_text
 
 MOST_DATES = 6
 _MOST_NAMED = 6
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 _CHANGE = Heading.number("Change", "×", interval=True)
-_DEPARTURE = (Heading.number("Departure", "×", interval=True), Heading("Verdict"))
+_DEPARTURE = (Heading.number("Departure", "×", interval=True), Heading("Significance"))
 
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
@@ -88,8 +88,8 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     rates, rows = list(map(_rates, shown)), []
     missing = Cell.missing(caption("dates", "missing"))
     # Of two dates, the table of the last change has all of it.
-    for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
-        rows.append((labels[identity], *(rate.get(identity, missing) for rate in rates)))
+    for configuration_id in measurements[-1].throughputs if len(measurements) > 2 else ():
+        rows.append((labels[configuration_id], *(rate.get(configuration_id, missing) for rate in rates)))
     headings = _headings(list(map(attrgetter("begun"), shown)), COLUMNS[shown[-1].dataset.rate].unit)
     return make_table("dates", headings, rows, caption("dates"))
 
@@ -104,7 +104,7 @@ def _change_rows(
     rows = []
     for change in changes:
         ratio = Cell.of(change.dates.log_ratio.bounded_factor, no_interval, decision=1)
-        row = [labels[change.identity], before[change.identity], after[change.identity], ratio]
+        row = [labels[change.configuration_id], before[change.configuration_id], after[change.configuration_id], ratio]
         if _has_departure(changes):
             row += _departure_cells(change)
         rows.append(row)
@@ -115,21 +115,22 @@ def _departure_cells(change: Change) -> tuple[Cell, Cell]:
     if change.dates.departure is None:
         return (Cell.missing(_words("too_few_dates")),) * 2
     departure = Cell.of(change.dates.departure.bounded_factor, _words("equal_dates"), decision=1)
-    if change.verdict.word is None or change.verdict.equal_within is None:
+    if change.significance.word is None or change.significance.equal_within is None:
         return departure, Cell.missing(_words("equal_dates"))
-    return departure, Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
+    return departure, Cell(significance_text(change.significance.word, change.significance.equal_within))
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
     """Yield the configurations that cannot be compared, by reason."""
     labels = comparison_labels(comparison)
-    for reason, identities in (
+    for reason, configuration_ids in (
         (f"Only in {comparison.before.name}", comparison.only_before),
         (f"Only in {comparison.after.name}", comparison.only_after),
         ("Not compared, because the two trained different numbers of parameters", comparison.other_networks),
     ):
-        if identities:
-            yield f"{reason}: {first_of([labels[identity] for identity in identities], _MOST_NAMED, '; ')}."
+        if configuration_ids:
+            names = [labels[name] for name in configuration_ids]
+            yield f"{reason}: {first_of(names, _MOST_NAMED, '; ')}."
 
 
 def comparison_labels(comparison: MeasurementComparison) -> dict[str, str]:
@@ -150,16 +151,16 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     cells = {}
     for row in rows.itertuples():
         printed, interval = formatting.format_column(row, column)
-        cells[row.identity] = Cell(printed, interval, text_if(not interval, no_interval))
+        cells[row.configuration_id] = Cell(printed, interval, text_if(not interval, no_interval))
     return cells
 
 
 def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:
-    """Return the last change; raises EvidenceError for one measurement."""
+    """Return the last change; raises RecordError for one measurement."""
     if len(measurements) < 2:
         plan = measurements[-1].dataset.plan
         remedy = text_if(not plan.ingested_from, f": `{plan.command_again}` does so again")
-        raise EvidenceError(f"study {plan.study} was measured once{remedy}")
+        raise RecordError(f"study {plan.study} was measured once{remedy}")
     return compare_measurements(measurements[-2], measurements[-1])
 
 

@@ -10,13 +10,13 @@ from dlperf_study.dataset.configuration_table import Measurements, StepParts
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings import reasons
 from dlperf_study.metrics.columns import COLUMNS, Source
-from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, excess
+from dlperf_study.metrics.comparison import EQUAL, NO_SIGNIFICANT_DIFFERENCE, excess
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run
-from dlperf_study.metrics.outcome import select_completed, select_counted
+from dlperf_study.metrics.run_status import select_completed, select_counted
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
 from dlperf_study.report.say import say_one
 from dlperf_study.study.grid import Denominator
-from dlperf_study.study.job import BLOCKS, Outcome
+from dlperf_study.study.job import SEQUENTIAL, RunStatus
 
 _TOO_FEW_PARTS = f"fewer than {MINIMUM_RUNS} rounds measured the parts of a step of both it and its {{}}: no interval"
 _NOT_OF_BOTH = "it was not measured of both"
@@ -32,7 +32,7 @@ class _Gap:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """Its completed runs."""
-        return select_completed(self._dataset.select_runs(self.row.identity))
+        return select_completed(self._dataset.select_runs(self.row.configuration_id))
 
     def has(self, name: str) -> bool:
         """Return whether it has a value of another metric."""
@@ -40,7 +40,7 @@ class _Gap:
 
     def messages(self, subject: str) -> list[str]:
         """Return the messages of its diagnostics about a subject."""
-        diagnostics = self._dataset.select_diagnostics(self.row.identity)
+        diagnostics = self._dataset.select_diagnostics(self.row.configuration_id)
         return list(diagnostics.loc[diagnostics["subject"] == subject, "message"])
 
     def ratio_obstacle(self, role: Denominator) -> str:
@@ -48,24 +48,24 @@ class _Gap:
         missing = reasons.no_ratio(self._dataset, self.row, role)
         return say_one(missing) if missing else ""
 
-    def difference_obstacle(self, needs_verdict: bool) -> str:
+    def difference_obstacle(self, needs_significance: bool) -> str:
         """Return why parts of its step cannot be compared with its reference."""
         dataset, row = self._dataset, self.row
         if is_missing(row.relative_throughput):
             return self.ratio_obstacle("reference")
-        entry, parts = dataset.plan.by_identity[row.identity], _step_parts(dataset.whole or dataset)
+        entry, parts = dataset.plan.by_id[row.configuration_id], _step_parts(dataset.whole or dataset)
         if not parts.is_same_work(entry):
-            reference = dataset.configuration_rows[row.reference_identity]
+            reference = dataset.configuration_rows[row.reference_id]
             if reference.global_batch != row.global_batch:
                 return "its reference has a different global batch, so a step is different work"
             return "its reference trains another number of tokens in a step, so a step is different work"
-        if not needs_verdict:
+        if not needs_significance:
             return _NOT_OF_BOTH
-        if is_missing(row.verdict):
+        if is_missing(row.significance):
             return explain_missing_interval(dataset, row, "relative_throughput", "reference")
-        if row.verdict in (NOT_DISTINGUISHABLE, EQUAL):
+        if row.significance in (NO_SIGNIFICANT_DIFFERENCE, EQUAL):
             return "neither is faster, as far as these runs tell"
-        deciding = parts.differences(entry).get(excess("computation_seconds", "exposed_seconds"))
+        deciding = parts.differences(entry).get(excess("compute_seconds", "exposed_communication_seconds"))
         if deciding is not None and deciding.error is None:
             return _explain_parts_without_interval(deciding.reason, "reference")
         return _NOT_OF_BOTH
@@ -93,7 +93,7 @@ def explain_unmeasured(dataset: Dataset, row: Any) -> str:
 
 def explain_missing_of_run(row: Any, column: str) -> str:
     """Return why a run has no value in ``column``."""
-    if row.outcome != Outcome.COMPLETED:
+    if row.status != RunStatus.COMPLETED:
         return "the run does not count"
     metric = COLUMNS[column]
     reason = metric.missing_of_run
@@ -109,9 +109,9 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
     if denominator is None:
         return _explain_mean_without_interval(dataset, row, column)
     if column.endswith("_difference_seconds"):
-        if row.runs_completed < MINIMUM_RUNS and dataset.plan.order != BLOCKS:
+        if row.runs_completed < MINIMUM_RUNS and dataset.plan.order != SEQUENTIAL:
             return _few_runs(row)
-        parts = _step_parts(dataset.whole or dataset).differences(dataset.plan.by_identity[row.identity])
+        parts = _step_parts(dataset.whole or dataset).differences(dataset.plan.by_id[row.configuration_id])
         estimate = parts.get(column.replace("_difference_seconds", "_seconds"))
         return _explain_parts_without_interval(estimate.reason if estimate else None, denominator)
     return say_one(reasons.no_comparison(dataset, row, denominator))
@@ -121,9 +121,9 @@ def _explain_mean_without_interval(dataset: Dataset, row: Any, column: str) -> s
     measurements = _measurements(dataset.whole or dataset)
     if row.runs_completed < MINIMUM_RUNS:
         return _few_runs(row)
-    if not measurements.values(row.identity, column).size:
+    if not measurements.values(row.configuration_id, column).size:
         return say_one(reasons.NoResult(reasons.Reason.NOT_IN_TABLE))
-    match measurements.estimate(row.identity, column).reason:
+    match measurements.estimate(row.configuration_id, column).reason:
         case NoInterval.FEW_VALUES:
             return f"fewer than {MINIMUM_RUNS} of the runs that give its interval have this value: no interval"
         case NoInterval.EQUAL_VALUES:

@@ -1,4 +1,4 @@
-"""The tables of the pages on communication, quality and resources: exchanges, runs, and what they took."""
+"""The tables of the pages on communication, quality and resources: transfers, runs, and what they took."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.network import NETWORK_COLUMNS
-from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
+from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context, formatting
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import defined, table_of_configurations, table_of_runs
+from dlperf_study.study.communication import COLLECTIVES, NO_COMMUNICATION
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.study.exchange import COLLECTIVES, NO_EXCHANGE
 
 NCCL_COLUMNS = names_from(Source.NCCL_REPORT)
 #: Rates that are closer are one number for a reader.
 _SAME_RATE = 0.005
 #: What is known of an ingested run: its rates, and about them.
-PRINTED_RATES = ("throughput", "mean_of_rates", "wall_throughput")
+PRINTED_RATES = ("throughput", "mean_step_throughput", "wall_throughput")
 #: What is known only of logs that DLPerf has an extractor for.
 OF_FIXED_WINDOW = (
-    *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_of_rates", "fixed_window"),
+    *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_step_throughput", "fixed_window"),
 )
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
 LIMITED = ("used_cores", "throttled_share")
@@ -37,16 +37,16 @@ STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 ENERGY = ("energy_per_sample", "mean_power")
 SAMPLED_OF_GPUS = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "clock_limited_share")
 SEARCHED_COLUMNS = names_from(Source.BATCH_SEARCH)
-_COUNTS = ("telemetry_samples", "sampling_seconds", "foreign_processes")
+_COUNTS = ("telemetry_samples", "sampling_seconds", "other_processes")
 _SAMPLES = (*_COUNTS[:2], "energy_of", "energy_obstacle", "clock_limits", _COUNTS[2])
 
 
 def communication(dataset: Dataset) -> Table:
     """Return the parts of a step and the overlap of its communication."""
     columns = (
-        *("broken_down_step_seconds", "computation_seconds"),
+        *("broken_down_step_seconds", "compute_seconds"),
         *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
-        *("exposed_seconds", "exposed_share"),
+        *("exposed_communication_seconds", "exposed_communication_share"),
         *context.known_columns(dataset.configurations, ("jitter_seconds",)),
         "overlap",
     )
@@ -54,28 +54,34 @@ def communication(dataset: Dataset) -> Table:
     return table_of_configurations(dataset, "communication", columns, (*map(defined, columns[1:]), *further))
 
 
-def data_sources(dataset: Dataset) -> Table:
+def data_loaders(dataset: Dataset) -> Table:
     """Return each data loader's own throughput and the wait for it."""
-    columns = ("input_rate", "throughput", "broken_down_step_seconds", "input_seconds", "input_share")
-    definitions = map(defined, ("input_rate", "input_seconds", "input_share"))
-    notes = (*definitions, caption("data_sources", "input_rate"), *context.breakdown_notes(dataset))
-    rows = dataset.configurations.dropna(subset="input_rate")
-    return table_of_configurations(dataset, "data_sources", columns, notes, rows)
+    columns = ("input_throughput", "throughput", "broken_down_step_seconds", "input_seconds", "input_share")
+    definitions = map(defined, ("input_throughput", "input_seconds", "input_share"))
+    notes = (*definitions, caption("data_loaders", "input_throughput"), *context.breakdown_notes(dataset))
+    rows = dataset.configurations.dropna(subset="input_throughput")
+    return table_of_configurations(dataset, "data_loaders", columns, notes, rows)
 
 
-def exchange(dataset: Dataset) -> Table:
-    """Return the cost of the communication alone, and asynchronous trainers' throughputs."""
-    columns = ["gradient_bytes", "exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
+def communication_alone(dataset: Dataset) -> Table:
+    """Return the cost of communication alone, and asynchronous trainers' throughputs."""
+    columns = [
+        "gradient_bytes",
+        "communication_seconds",
+        "bus_bandwidth",
+        "communication_latency_seconds",
+        "communication_bandwidth",
+    ]
     configurations = dataset.configurations
-    excess = configurations["sum_of_rank_rates"] / configurations["throughput"] - 1
+    excess = configurations["sum_of_rank_throughputs"] / configurations["throughput"] - 1
     # Only the rates of asynchronous trainers add up to another number than the throughput.
     if (excess.abs() > _SAME_RATE).any():
-        columns += ["throughput", "sum_of_rank_rates"]
+        columns += ["throughput", "sum_of_rank_throughputs"]
     rows = configurations[~_has_any(configurations, COLLECTIVE_COLUMNS)]
-    if not set(dataset.completed_runs["exchange"]) - {NO_EXCHANGE, COLLECTIVES}:
+    if not set(dataset.completed_runs["communication"]) - {NO_COMMUNICATION, COLLECTIVES}:
         rows = rows.iloc[:0]
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
-    return table_of_configurations(dataset, "exchange", columns, notes, rows)
+    return table_of_configurations(dataset, "communication_alone", columns, notes, rows)
 
 
 def pipeline(dataset: Dataset) -> Table:
@@ -89,7 +95,7 @@ def collectives(dataset: Dataset) -> Table:
     """Return size and time of each collective alone, by kind and group."""
     configurations = dataset.configurations
     rows = configurations[_has_any(configurations, COLLECTIVE_COLUMNS)]
-    columns = ["exchange_seconds", *context.known_columns(rows, COLLECTIVE_COLUMNS)]
+    columns = ["communication_seconds", *context.known_columns(rows, COLLECTIVE_COLUMNS)]
     of_groups = context.known_columns(rows, GROUP_COLUMNS)
     sizes = rows[of_groups].filter(regex="_bytes$")
     if (sizes.notna().sum(axis="columns") > 1).any():
@@ -107,7 +113,7 @@ def nccl(dataset: Dataset) -> Table:
     """Return how NCCL connects the GPUs, beside the stated link."""
     rows = dataset.configurations[_has_any(dataset.configurations, NCCL_COLUMNS)]
     columns = context.known_columns(rows, NCCL_COLUMNS)
-    link = caption("nccl", "link", link=context.levels(dataset.completed_runs["link"]))
+    link = caption("nccl", "interconnect", link=context.levels(dataset.completed_runs["interconnect"]))
     notes = (link, *map(defined, columns), caption("nccl", "run"))
     return table_of_configurations(dataset, "nccl", columns, notes, rows)
 
@@ -138,7 +144,7 @@ def stability(dataset: Dataset) -> Table:
     """Return each run's steadiness and background load, or its printed rates."""
     runs = dataset.runs
     if dataset.plan.ingested_from:
-        sources = [name for name in ("log_format", "printed_rate") if runs[name].nunique() > 1]
+        sources = [name for name in ("log_format", "printed_throughput") if runs[name].nunique() > 1]
         rates = context.known_rates(runs, PRINTED_RATES)
         columns = (*sources, *rates, *context.known_columns(runs, OF_FIXED_WINDOW), *PRINTED)
         return table_of_runs(dataset, "stability", columns, runs, (*map(defined, columns), context.merging(dataset)))
@@ -150,7 +156,7 @@ def stability(dataset: Dataset) -> Table:
     if (runs["precision"].dropna() != PARAMETERS["precision"].default).any():
         further.append("computed_in")
     further += context.known_columns(runs, ("loss_scale", "skipped_steps", "compile_seconds"))
-    columns = ("outcome", *further, "background_cores", "disturbed", "waited_seconds", "run_seconds")
+    columns = ("status", *further, "background_cores", "disturbed", "waited_seconds", "run_seconds")
     return table_of_runs(dataset, "stability", columns, runs, (*map(defined, further), *computation_notes(dataset)))
 
 

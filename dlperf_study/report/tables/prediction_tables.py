@@ -44,10 +44,10 @@ def study_curves(dataset: Dataset) -> list[Curve]:
     series = all_series(dataset.whole or dataset)
     labels: dict[str, str] = {}
     for line, label in zip(series, short_labels(series), strict=True):
-        model = model_name(dataset.configuration_rows[line.identities[0]])
+        model = model_name(dataset.configuration_rows[line.configuration_ids[0]])
         name = joined(model, *filter(model.__ne__, label.split(SEPARATOR)))
-        labels |= dict.fromkeys(line.identities, name)
-    return [replace(curve, label=labels[curve.identity]) for curve in curves_of_study(dataset)]
+        labels |= dict.fromkeys(line.configuration_ids, name)
+    return [replace(curve, label=labels[curve.configuration_id]) for curve in curves_of_study(dataset)]
 
 
 def study_predictions(
@@ -128,7 +128,7 @@ def _case_row(dataset: Dataset, case: Case) -> tuple[Any, ...]:
         reason = score
     else:
         bounds = interval(curve, score, log_rate)
-    measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
+    measured = bounded_value(dataset.configuration_rows[curve.configuration_id], dataset.rate)
     return (
         curve.title,
         listed(str(point.units) for point in curve.points),
@@ -203,7 +203,7 @@ def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
         yield f"{name}{efficiency} {caption('predictions', 'largest', size=size)}"
         has_intervals = any(size.rate_interval for size in prediction.sizes)
         errors = (curve.points[0].log_rate.error, curve.last.log_rate.error)
-        if curve.identity and has_intervals and None in errors:
+        if curve.configuration_id and has_intervals and None in errors:
             yield name + caption("predictions", "no_error")
 
 

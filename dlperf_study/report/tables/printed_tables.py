@@ -30,8 +30,8 @@ from dlperf_study.report.tables.table_builders import intervals, measured_column
 OURS = "ours"
 _STAGES = {stage.metric: stage for stage in STAGES}
 _FACTORS = (
-    *("world_size", "servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
-    *("data_source", "classifier", "sample_ratio", "classes"),
+    *("world_size", "parameter_servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
+    *("data_loader", "classifier", "sample_ratio", "classes"),
 )
 
 
@@ -53,15 +53,15 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
     for label, printed in zip(grid.index, grid.to_numpy(), strict=True):
         rows.append((label, *printed))
         of_row = results[results["row"] == label]
-        identities = set[str]().union(*(match.identities for match in of_row["match"])) & measured.keys()
-        if identities:
+        configuration_ids = set[str]().union(*(match.configuration_ids for match in of_row["match"])) & measured.keys()
+        if configuration_ids:
             rows.append((OURS, *_our_cells(dataset, of_row, grid.columns)))
-        of_ours |= identities
+        of_ours |= configuration_ids
     on_page = caption("printed", authors=origin.authors, year=origin.year, ours=of_ours)
     about = " ".join(say.say(differences(list(results["match"])), say.TERMINAL))
     if of_ours:
         configurations = dataset.configurations
-        ours = dataset.only(configurations[configurations["identity"].isin(of_ours)])
+        ours = dataset.only(configurations[configurations["configuration_id"].isin(of_ours)])
         about = f"{context.conditions(ours)} {context.repetition(ours)}"
     name, title = f"printed-{source}-{table}".replace("_", "-"), published.full_title(source, table)
     headings = (origin.tables[table].rows, *map(Heading.number, grid.columns))
@@ -71,7 +71,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
 @kept_with_dataset
 def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
     rows = dataset.configuration_rows
-    return {identity: rows[identity] for identity in dataset.measured["identity"]}
+    return {configuration_id: rows[configuration_id] for configuration_id in dataset.measured["configuration_id"]}
 
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:
@@ -82,13 +82,15 @@ def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -
 
 
 def _our_cell(dataset: Dataset, result: Any) -> Cell:
-    identities = result.match.identities
-    if not identities:
+    configuration_ids = result.match.configuration_ids
+    if not configuration_ids:
         return Cell.missing(*mismatch_reasons(result.match))
     measured = _measured_rows(dataset)
-    row = next((measured[identity] for identity in identities if identity in measured), None)
+    row = next(
+        (measured[configuration_id] for configuration_id in configuration_ids if configuration_id in measured), None
+    )
     if row is None:
-        return Cell.missing(explain_unmeasured(dataset, dataset.configuration_rows[identities[0]]))
+        return Cell.missing(explain_unmeasured(dataset, dataset.configuration_rows[configuration_ids[0]]))
     if result.metric in _STAGES:
         steps = result.samples_per_task / row.batch_per_device
         return _append_unit(stage_cell(dataset, row, _STAGES[result.metric], steps), "s")
@@ -125,7 +127,11 @@ def changes(dataset: Dataset) -> tuple[Change, ...]:
         return ()
     ours = []
     for match in SameQuestion(points, dataset.configurations).matches():
-        ours.append(next((identity for identity in match.identities if identity in measured), None))
+        ours.append(
+            next(
+                (configuration_id for configuration_id in match.configuration_ids if configuration_id in measured), None
+            )
+        )
     points, all_changes = points.assign(ours=ours), []
     for first, last in _pairs(points[points["ours"].notna()]):
         if between := _differing_factors(first, last):
@@ -193,9 +199,9 @@ def published_ratio(first: Any, last: Any) -> Estimate:
 #: What a source may state of how it measured, and the column of our runs with the same fact.
 _CONDITIONS = {
     **{"program": "framework", "mode": "", "device": "device", "device_name": "device_name"},
-    **{"hardware": "cpu_model", "software": "", "link": "link", "data_source": "data_source"},
+    **{"hardware": "cpu_model", "software": "", "interconnect": "interconnect", "data_loader": "data_loader"},
 }
-_LEVELS = ("device", "data_source")
+_LEVELS = ("device", "data_loader")
 
 
 def sources(dataset: Dataset) -> Table:
@@ -222,7 +228,7 @@ def _facts(published: Published, name: str) -> dict[str, str]:
             levels = " / ".join(map(formatting.display_name, levels.split(" / ")))
         conditions[COLUMNS[column].label] = levels
     facts = {
-        "Question": source.question,
+        "ReportSection": source.question,
         "Authors": source.authors,
         "Year": str(source.year or ""),
         "Page": source.url.removeprefix("https://"),
@@ -281,7 +287,7 @@ def _our_stages(dataset: Dataset, task: Any) -> list[list[Any]]:
     for row in select_same_network(task, dataset.configurations).itertuples():
         steps = task.samples_per_task / row.batch_per_device
         stage_cells = [stage_cell(dataset, row, stage, steps) for stage in STAGES]
-        rows.append([f"Ours: {labels[row.identity]}", str(row.world_size), *stage_cells])
+        rows.append([f"Ours: {labels[row.configuration_id]}", str(row.world_size), *stage_cells])
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.published.points import Published, exchange_points
+from dlperf_study.audit.published.points import Published, communication_points
 from dlperf_study.audit.published.same_question import Difference, Match, SameQuestion
 from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, parse_value
 from dlperf_study.core.wording import in_sentence
@@ -27,7 +27,7 @@ from dlperf_study.study.configuration import PARAMETERS
 
 NO_CONFIGURATION = "the study has no configuration"
 #: What need not be the same, but is said where it is known of both.
-_NAMED = ("device_name", "link")
+_NAMED = ("device_name", "interconnect")
 
 
 def mismatch_reasons(match: Match, common: Sequence[Difference] = ()) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def mismatch_reasons(match: Match, common: Sequence[Difference] = ()) -> tuple[s
 
 def common_differences(matches: Iterable[Match]) -> list[Difference]:
     """Return the differences that all unmatched published numbers share."""
-    unanswered = [match.differences for match in matches if not match.identities]
+    unanswered = [match.differences for match in matches if not match.configuration_ids]
     if not unanswered:
         return []
     return [difference for difference in unanswered[0] if all(difference in differences for differences in unanswered)]
@@ -64,7 +64,7 @@ def _listed(differences: Iterable[Difference]) -> str:
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
     """Return known differences between a published number and its match."""
     runs, parts = dataset.completed_runs, []
-    runs = runs[runs["identity"] == row.identity]
+    runs = runs[runs["configuration_id"] == row.configuration_id]
     for name in _NAMED:
         published, ours = getattr(number, name), context.levels(runs[name])
         if len(runs) and not is_missing(published) and ours != published:
@@ -74,15 +74,15 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
     for name in match.unstated:
         level = getattr(row, name, None)
         # It is always said where images come from.
-        if is_missing(level) or (name != "data_source" and name not in PARAMETERS):
+        if is_missing(level) or (name != "data_loader" and name not in PARAMETERS):
             continue
-        if name == "data_source" or level != PARAMETERS[name].default:
+        if name == "data_loader" or level != PARAMETERS[name].default:
             ours = formatting.level_with_unit(name, level)
             parts.append(f"its source does not state {column_named(name).words}, ours {ours}")
     return text_if(parts, f"the same question, but {'; '.join(parts)}")
 
 
-_WITH_DIFFERENCES = ("throughput", "exposed_share")
+_WITH_DIFFERENCES = ("throughput", "exposed_communication_share")
 
 
 def published_levels(published: Published, name: str, column: str) -> str:
@@ -113,9 +113,9 @@ def next_to_ours(dataset: Dataset) -> Table:
     points = _matched(dataset, published.points)
     # Where nothing is measured, one column says why.
     names, notes = ["throughput"], [caption("published", "how")]
-    if points["identity"].isin(dataset.measured["identity"]).any():
-        names += ["mean_of_rates", "baseline_throughput", "speedup"]
-        notes.append(defined("mean_of_rates"))
+    if points["configuration_id"].isin(dataset.measured["configuration_id"]).any():
+        names += ["mean_step_throughput", "baseline_throughput", "speedup"]
+        notes.append(defined("mean_step_throughput"))
     ours = [_our_column(dataset, name, points["match"]) for name in names]
     columns = [*_keys(points), _THROUGHPUT, _BASELINE, speedup, _AS_PRINTED, *ours]
     notes += comparability_notes(published)
@@ -125,9 +125,9 @@ def next_to_ours(dataset: Dataset) -> Table:
 def communication(dataset: Dataset) -> Table:
     """Return printed communication times next to the measured exposed share."""
     published = read_published(dataset)
-    points = _matched(dataset, exchange_points(published.cells))
+    points = _matched(dataset, communication_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    ours = _our_column(dataset, "exposed_share", points["match"])
+    ours = _our_column(dataset, "exposed_communication_share", points["match"])
     columns = [*_keys(points), _link_to_audit(dataset, printed), ours]
     notes = [caption("published-communication", "share")]
     return _table(dataset, points, "published-communication", columns, context.repetition(dataset), notes)
@@ -138,9 +138,9 @@ def ours_alone(dataset: Dataset) -> Table:
     published = read_published(dataset)
     results = published.cells[published.cells["role"] == "result"]
     labels, rows = series.configuration_labels(dataset), []
-    for identity, differences in SameQuestion(results, dataset.configurations).unmatched().items():
+    for configuration_id, differences in SameQuestion(results, dataset.configurations).unmatched().items():
         reason = f"the most similar published number differs in {_listed(differences)}"
-        rows.append((labels[identity], reason))
+        rows.append((labels[configuration_id], reason))
     headings = ("Configuration of ours", "Why it is next to no published number")
     about, empty = caption("published-without-number"), text_if(not published.sources, NO_SOURCES)
     return make_table("published-without-number", headings, rows, about, empty=empty)
@@ -149,7 +149,9 @@ def ours_alone(dataset: Dataset) -> Table:
 def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
     """Return a row per point and matching configuration."""
     matches = SameQuestion(points, dataset.configurations).matches()
-    matched = points.assign(match=matches, identity=list(map(attrgetter("identities"), matches))).explode("identity")
+    matched = points.assign(
+        match=matches, configuration_id=list(map(attrgetter("configuration_ids"), matches))
+    ).explode("configuration_id")
     return matched.assign(line=series.published_labels(matched))
 
 
@@ -239,15 +241,15 @@ def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableC
     unlike = differences_from_baseline(dataset.configurations, dataset.plan.scaling) if name == "speedup" else {}
 
     def cell(row: Any) -> Cell:
-        if row.identity not in rows:
+        if row.configuration_id not in rows:
             return Cell.missing(*mismatch_reasons(row.match, common))
-        if parameters := unlike.get(row.identity):
+        if parameters := unlike.get(row.configuration_id):
             differing = formatting.listed_columns(parameters)
             return Cell.missing(f"our baseline differs from it in {differing}: not how one line scales")
-        ours = column.cell(rows[row.identity])
+        ours = column.cell(rows[row.configuration_id])
         if name not in _WITH_DIFFERENCES:
             return ours
-        footnotes = filter(None, (ours.footnote, differs_in(dataset, row, rows[row.identity], row.match)))
+        footnotes = filter(None, (ours.footnote, differs_in(dataset, row, rows[row.configuration_id], row.match)))
         return replace(ours, footnote="; ".join(footnotes))
 
     return TableColumn(heading, cell)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.user_commands import command_line, make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import format_bounded, listed
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
-from dlperf_study.report.tables.table_builders import verdict_text
+from dlperf_study.report.tables.table_builders import significance_text
 from dlperf_study.selftest.evaluation import analysis_code
 from dlperf_study.selftest.result import Machine, SelftestResult, Status, last_not_passed, last_passed, read_results
 
@@ -40,17 +40,17 @@ def comparisons(result: SelftestResult) -> Table:
     rows, groups = [], []
     for check in result.checks:
         for comparison in check.comparisons:
-            if not comparison.interval or not comparison.verdict:
+            if not comparison.interval or not comparison.significance:
                 continue
             measured = Cell(*format_bounded(comparison.measured, *comparison.interval))
             is_inside = "yes" if comparison.holds_truth else "no"
-            verdict = comparison.verdict
+            significance = comparison.significance
             # Some results did not keep within what two sides are equal.
             if comparison.equal_within is not None:
-                verdict = verdict_text(verdict, comparison.equal_within)
-            rows.append((comparison.label, f"{comparison.true:.4f}", measured, is_inside, verdict))
+                significance = significance_text(significance, comparison.equal_within)
+            rows.append((comparison.label, f"{comparison.true:.4f}", measured, is_inside, significance))
             groups.append(check.name)
-    headings = ("Study", *ratios, "Truth inside", "Verdict")
+    headings = ("Study", *ratios, "Truth inside", "Significance")
     return make_table("comparisons", headings, rows, caption("comparisons"), groups=groups)
 
 
@@ -67,7 +67,7 @@ def selftest_note(dataset: Dataset) -> str:
         return ""
     try:
         results = read_results()
-    except EvidenceError as error:
+    except RecordError as error:
         return f"unknown: {error}"
     runs = dataset.completed_runs[_OF_MACHINE]
     codes: dict[Machine, set[str]] = {}

@@ -16,17 +16,17 @@ from dlperf_study.report.tables import page_tables, table_builders
 from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import TableColumn
 from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.job import ROUNDS, Outcome
+from dlperf_study.study.job import INTERLEAVED, RunStatus
 from dlperf_study.training.part_names import same_alone
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.
 _NUMBERS = (
     *("run_seconds", "throughput", "token_throughput", "step_seconds"),
-    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
+    *("compute_seconds", "input_seconds", "exposed_communication_seconds", "communication_seconds"),
     *("final_loss", "energy_per_sample"),
 )
 _OF_RUN = (
-    *("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from"),
+    *("configuration_id", "repetition", "status", "reason", "started", "framework", "communication", "breakdown_from"),
     "disturbed",
 )
 _TO_THE_SECOND = 19
@@ -35,7 +35,7 @@ _TO_THE_SECOND = 19
 def measured(dataset: Dataset) -> Table:
     """Return the main table: throughputs, speedups, and their baselines."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
-    names = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
+    names = ("throughput", "mean_step_throughput") if dataset.plan.ingested_from else ("throughput",)
     of_device = context.known_columns(dataset.configurations, ("device_token_throughput",))
     rates = (*context.known_rates(dataset.configurations, names), *of_device)
     # Without the peak of the device no configuration has a share of it.
@@ -56,17 +56,17 @@ def measured(dataset: Dataset) -> Table:
 def _ratios(dataset: Dataset) -> tuple[str, ...]:
     """Return the columns of ratios that differ from each other."""
     rows = dataset.configurations
-    differs = rows["baseline_identity"].notna() & (rows["baseline_identity"] != rows["identity"])
+    differs = rows["baseline_id"].notna() & (rows["baseline_id"] != rows["configuration_id"])
     if not differs.any():
         return ()
-    devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
-    is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
+    devices = dict(zip(rows["configuration_id"], rows["world_size"], strict=True))
+    is_scaled = differs & (rows["baseline_id"].map(devices) != rows["world_size"])
     return ("speedup", "efficiency") if is_scaled.any() else ("speedup",)
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies with the throughput of each baseline."""
-    ratios = ("speedup", "efficiency", "baseline_verdict")
+    ratios = ("speedup", "efficiency", "baseline_significance")
     rates = context.known_rates(dataset.configurations, ("throughput",))
     columns = (*rates, *ratios, *context.known_rates(dataset.configurations, ("baseline_throughput",)))
     notes = (*map(table_builders.defined, ratios), *comparison_notes(dataset))
@@ -77,9 +77,9 @@ def comparison(dataset: Dataset) -> Table:
     """Return the throughput, reference, ratio and verdict of each configuration."""
     rates = context.known_rates(dataset.configurations, ("throughput",))
     references = context.known_rates(dataset.configurations, ("reference_throughput",))
-    columns = (*rates, "relative_throughput", "verdict", *references, "runs_completed")
+    columns = (*rates, "relative_throughput", "significance", *references, "runs_completed")
     definitions = map(table_builders.defined, filter("throughput".__ne__, columns[:-1]))
-    notes = [*definitions, caption("comparison", "verdicts"), *comparison_notes(dataset)]
+    notes = [*definitions, caption("comparison", "significances"), *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.
     for _, rows in dataset.measured.groupby("model", sort=False):
         counts = formatting.listed(map(formatting.integer, series.ordered_levels(rows["parameters"])))
@@ -92,26 +92,26 @@ def comparison(dataset: Dataset) -> Table:
 
 def differences(dataset: Dataset) -> Table:
     """Return the difference of each step part from the reference."""
-    parts = ["computation_seconds", "exposed_seconds"]
+    parts = ["compute_seconds", "exposed_communication_seconds"]
     if context.waits_for_batches(dataset):
         parts.insert(1, "input_seconds")
     columns: list[str] = []
     for part in ("broken_down_step_seconds", *parts):
         columns += [part, part.replace("_seconds", "_difference_seconds")]
-    columns.append("difference_lies_in")
-    definitions = map(table_builders.defined, (*parts, "difference_lies_in"))
+    columns.append("largest_difference")
+    definitions = map(table_builders.defined, (*parts, "largest_difference"))
     notes = (caption("differences", "sign"), *definitions, *page_tables.computation_notes(dataset))
-    keys = [table_builders.label_column(COLUMNS["identity"].label, "label")]
+    keys = [table_builders.label_column(COLUMNS["configuration_id"].label, "label")]
     return table_builders.table_of_groups(dataset, "differences", keys, columns, notes)
 
 
 def failures(dataset: Dataset) -> Table:
     """Return failed and rejected runs; out-of-memory is in the memory table."""
     all_runs = dataset.runs
-    has_completed = all_runs["identity"].isin(dataset.completed_runs["identity"])
-    is_elsewhere = (all_runs["outcome"] == Outcome.OUT_OF_MEMORY) & ~has_completed
-    runs = all_runs[(all_runs["outcome"] != Outcome.COMPLETED) & ~is_elsewhere]
-    columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
+    has_completed = all_runs["configuration_id"].isin(dataset.completed_runs["configuration_id"])
+    is_elsewhere = (all_runs["status"] == RunStatus.OUT_OF_MEMORY) & ~has_completed
+    runs = all_runs[(all_runs["status"] != RunStatus.COMPLETED) & ~is_elsewhere]
+    columns = ["status", "reason", "ranks_seen", "ranks_expected"]
     if not dataset.plan.ingested_from:
         columns.append("run_seconds")
     title, empty = context.by_origin(dataset, "failures_title"), context.by_origin(dataset, "no_failure")
@@ -126,31 +126,31 @@ def unsupported(dataset: Dataset) -> Table:
     """Return configurations that cannot run or have no logs, and why."""
     labels, rows = series.configuration_labels(dataset), []
     for row in dataset.configurations.dropna(subset="unsupported_reason").itertuples():
-        rows.append((labels[row.identity], row.unsupported_reason))
+        rows.append((labels[row.configuration_id], row.unsupported_reason))
     options = {"title": context.by_origin(dataset, "unsupported_title")}
     options["empty"] = context.by_origin(dataset, "none_unsupported")
     about = text_if(rows, context.by_origin(dataset, "unsupported")) + context.quick_label(dataset)
-    headings = (COLUMNS["identity"].label, COLUMNS["unsupported_reason"].label)
+    headings = (COLUMNS["configuration_id"].label, COLUMNS["unsupported_reason"].label)
     return make_table("unsupported", headings, rows, about, **options)
 
 
 def runs(dataset: Dataset) -> Table:
     """Return every run, grouped by configuration and folder."""
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
-    columns = [_run_number(dataset.runs), TableColumn(Heading("Outcome"), _outcome)]
+    columns = [_run_number(dataset.runs), TableColumn(Heading("RunStatus"), _outcome)]
     # Lines of logs have times without a date, or none.
     if dataset.runs["started"].notna().any():
         columns.append(TableColumn(Heading.number("Started", "UTC"), _started))
     columns += map(partial(table_builders.run_column, dataset.runs), numbers)
     labels = series.configuration_labels(dataset)
-    positions = {identity: position for position, identity in enumerate(labels)}
+    positions = {configuration_id: position for position, configuration_id in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
     shown = dataset.runs[[*_OF_RUN, *numbers]]
-    ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
-    groups = ordered["identity"].map(labels)
+    ordered = shown.assign(position=shown["configuration_id"].map(positions)).sort_values(["position", "repetition"])
+    groups = ordered["configuration_id"].map(labels)
     if not dataset.plan.ingested_from:
         # Logs stay where they were read.
-        groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
+        groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["configuration_id"] + "/runs"
     members = ((group, (row,)) for group, row in zip(groups, ordered.itertuples(), strict=True))
     on_page, notes = caption("runs"), map(table_builders.defined, numbers)
     in_file = f"{on_page} {context.conditions(dataset)}"
@@ -158,20 +158,20 @@ def runs(dataset: Dataset) -> Table:
 
 
 def _run_number(runs: pd.DataFrame) -> TableColumn:
-    first_runs = runs.groupby("identity")["repetition"].min()
+    first_runs = runs.groupby("configuration_id")["repetition"].min()
 
     def cell(row: Any) -> Cell:
-        is_first = row.repetition == first_runs[row.identity]
-        return Cell(str(row.repetition), anchor=text_if(is_first, section.evidence_anchor(row.identity)))
+        is_first = row.repetition == first_runs[row.configuration_id]
+        return Cell(str(row.repetition), anchor=text_if(is_first, section.evidence_anchor(row.configuration_id)))
 
     return TableColumn(Heading.number("Run"), cell)
 
 
 def _outcome(row: Any) -> Cell:
-    if row.outcome != Outcome.COMPLETED:
-        return Cell(str(row.outcome), footnote=str(row.reason or ""))
+    if row.status != RunStatus.COMPLETED:
+        return Cell(str(row.status), footnote=str(row.reason or ""))
     is_disturbed = not is_missing(row.disturbed) and row.disturbed
-    return Cell(str(row.outcome), footnote=text_if(is_disturbed, "disturbed by background load"))
+    return Cell(str(row.status), footnote=text_if(is_disturbed, "disturbed by background load"))
 
 
 def _started(row: Any) -> Cell:
@@ -184,7 +184,7 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return the limits of comparisons that no interval shows."""
     runs = dataset.completed_runs
     notes = []
-    if (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1:
+    if (runs["order"] != INTERLEAVED).any() and runs["configuration_id"].nunique() > 1:
         notes.append(context.by_origin(dataset, "order"))
     alone = dataset.measured[dataset.measured["world_size"] == 1]
     same_programs = filter(None, (_note_of_same_program(dataset, alone, group) for group in same_alone()))
@@ -199,7 +199,7 @@ def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tupl
     ratios = []
     for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
         if len(pair) == 2:
-            first, second = (throughputs[identity] for identity in pair["identity"])
+            first, second = (throughputs[configuration_id] for configuration_id in pair["configuration_id"])
             ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
             times = formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
             ratios.append(f"{formatting.model_name(pair.iloc[0])}: {times}")

@@ -24,7 +24,7 @@ from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, 
 from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
 from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table, make_table
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 
 RATE_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
 MOST_AT_AN_END, MOST_UNEXPECTED = 10, 20
@@ -93,13 +93,13 @@ def measured_column(dataset: Dataset, name: str) -> TableColumn:
 
 def link_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:
     """Return a column whose numbers link to their runs."""
-    with_runs = set(dataset.runs["identity"])
+    with_runs = set(dataset.runs["configuration_id"])
 
     def cell(row: Any) -> Cell:
         without_evidence = column.cell(row)
-        if without_evidence.text == formatting.MISSING or row.identity not in with_runs:
+        if without_evidence.text == formatting.MISSING or row.configuration_id not in with_runs:
             return without_evidence
-        return replace(without_evidence, evidence=section.evidence_anchor(row.identity))
+        return replace(without_evidence, evidence=section.evidence_anchor(row.configuration_id))
 
     return TableColumn(column.heading, cell)
 
@@ -119,14 +119,14 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: formatting.Unit)
     elif not interval:
         reason = explain_missing_interval(dataset, row, name, denominator)
         footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
-    is_doubtful = (row.identity, name) in dataset.doubtful_numbers
+    is_doubtful = (row.configuration_id, name) in dataset.doubtful_numbers
     return Cell(printed, interval, footnote, reason=reason, is_doubtful=is_doubtful)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, merged over runs."""
-    diagnostics = _diagnostics_that_count(dataset).get(row.identity, [])
-    serious_subjects = dataset.doubtful_numbers.get((row.identity, name), [])
+    diagnostics = _diagnostics_that_count(dataset).get(row.configuration_id, [])
+    serious_subjects = dataset.doubtful_numbers.get((row.configuration_id, name), [])
     subjects, similar = {name, *COLUMNS[name].related, *serious_subjects}, defaultdict(list)
     for diagnostic in diagnostics:
         if diagnostic.subject in subjects:
@@ -145,12 +145,12 @@ def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
 def _diagnostics_that_count(dataset: Dataset) -> Mapping[str, list[Any]]:
     """Return the diagnostics about each configuration's completed runs."""
     runs = (dataset.whole or dataset).runs
-    completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, ["identity", "repetition"]]
+    completed = runs.loc[runs["status"] == RunStatus.COMPLETED, ["configuration_id", "repetition"]]
     of_completed = set(completed.itertuples(index=False, name=None))
     counting = defaultdict[str, list[Any]](list)
-    for diagnostic in dataset.diagnostics.dropna(subset="identity").itertuples(index=False):
-        if is_missing(diagnostic.repetition) or (diagnostic.identity, diagnostic.repetition) in of_completed:
-            counting[diagnostic.identity].append(diagnostic)
+    for diagnostic in dataset.diagnostics.dropna(subset="configuration_id").itertuples(index=False):
+        if is_missing(diagnostic.repetition) or (diagnostic.configuration_id, diagnostic.repetition) in of_completed:
+            counting[diagnostic.configuration_id].append(diagnostic)
     return counting
 
 
@@ -199,21 +199,21 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
             return Cell.missing(explain_missing(dataset, row, name))
         if name == "runs_completed":
             # Rounds that were added are more runs than were planned.
-            return Cell(f"{value} of {max(row.runs_planned, dataset.run_counts.get(row.identity, 0))}")
+            return Cell(f"{value} of {max(row.runs_planned, dataset.run_counts.get(row.configuration_id, 0))}")
         is_least = column.at_least_without and is_missing(getattr(row, column.at_least_without))
         return Cell(f"≥ {value}" if is_least else str(value))
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 
 
-def verdict_text(word: str, equal_within: float) -> str:
+def significance_text(word: str, equal_within: float) -> str:
     """Return a verdict; of equality, within what."""
     if word == EQUAL:
         return f"equal within {formatting.percent_at_most(equal_within)}"
     return word
 
 
-def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
+def _significance_column(name: str, dataset: Dataset) -> TableColumn:
     denominator = COLUMNS[name].compared_with or "baseline"
     ratio = RATIOS[denominator]
 
@@ -225,12 +225,12 @@ def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
         word, equal_within = attrgetter(name, f"{ratio}_equal_within")(row)
         if is_missing(word):
             return Cell.missing(explain_missing_interval(dataset, row, ratio, denominator))
-        return Cell(verdict_text(word, equal_within))
+        return Cell(significance_text(word, equal_within))
 
     return TableColumn(Heading(COLUMNS[name].label), cell)
 
 
-_SPECIAL_COLUMNS = {Shown.PLAIN: _unitless_column, Shown.VERDICT: _verdict_column}
+_SPECIAL_COLUMNS = {Shown.PLAIN: _unitless_column, Shown.SIGNIFICANCE: _significance_column}
 
 
 def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) -> tuple[int, ...]:
@@ -277,11 +277,13 @@ def table_of_configurations(
     selected: pd.DataFrame | None = None,
 ) -> Table:
     """Return a row per configuration, or per ``selected`` row."""
-    identities = set((dataset.configurations if selected is None else selected)["identity"]) if shown else set()
+    configuration_ids = (
+        set((dataset.configurations if selected is None else selected)["configuration_id"]) if shown else set()
+    )
     columns = [*map(factor_column, _keys(dataset)), *map(partial(measured_column, dataset), shown)]
     groups = []
     for label, of_series in labelled_series(dataset):
-        members = filter(identities.__contains__, of_series)
+        members = filter(configuration_ids.__contains__, of_series)
         groups.append((label, map(dataset.configuration_rows.__getitem__, members)))
     notes = map(defined, shown) if notes is None else notes
     noticed = next((column for column in shown if COLUMNS[column].is_number), "throughput")
@@ -319,8 +321,8 @@ def table_of_runs(
         positions |= dict.fromkeys(of_series, position)
     # Of each series in turn the runs would be looked for among all: of many, for hours.
     by_series = defaultdict[int, list[Any]](list)
-    for run in runs.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable").itertuples():
-        by_series[positions.get(run.identity, len(series))].append(run)
+    for run in runs.sort_values(["world_size", "nodes", "parameter_servers", "repetition"], kind="stable").itertuples():
+        by_series[positions.get(run.configuration_id, len(series))].append(run)
     groups = [(label, by_series[position]) for position, (label, _) in enumerate(series)]
     conditions = context.conditions(dataset)
     return grouped_table(name, conditions, columns, groups, notes, noticed="throughput", **options)
@@ -329,7 +331,7 @@ def table_of_runs(
 def labelled_series(dataset: Dataset) -> list[tuple[str, list[str]]]:
     """Return the label of every series and its configurations' identities."""
     series = all_series(dataset)
-    return [(label, line.identities) for label, line in zip(short_labels(series), series, strict=True)]
+    return [(label, line.configuration_ids) for label, line in zip(short_labels(series), series, strict=True)]
 
 
 def label_column(heading: str, name: str) -> TableColumn:
@@ -347,5 +349,5 @@ def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
 def _keys(dataset: Dataset) -> list[str]:
     """Return the columns that name a row within its series."""
     factors, rows = varying_factors(dataset), dataset.configurations
-    candidates = ("nodes", "servers", "batch_per_device")
+    candidates = ("nodes", "parameter_servers", "batch_per_device")
     return ["world_size", *(name for name in candidates if name not in factors and rows[name].nunique() > 1)]

@@ -39,35 +39,38 @@ def waterfalls(dataset: Dataset) -> Waterfalls:
     )
     rows, by_throughput = dataset.configuration_rows, _steps_by_throughput(dataset)
     shown, hidden = {}, {}
-    for identity in dataset.configurations["identity"]:
-        row = rows[identity]
-        baseline = rows.get(row.baseline_identity)
+    for configuration_id in dataset.configurations["configuration_id"]:
+        row = rows[configuration_id]
+        baseline = rows.get(row.baseline_id)
         if row.is_baseline or baseline is None or not _work(baseline):
             continue
         work = _work(row) / _work(baseline)
-        steps = samples.waterfall(identity, row.baseline_identity, work)
+        steps = samples.waterfall(configuration_id, row.baseline_id, work)
         if steps is None:
             continue
-        shown[identity] = steps
-        ends = {row.baseline_identity: ("its baseline", steps.ideal.mean / work), identity: ("it", steps.measured.mean)}
+        shown[configuration_id] = steps
+        ends = {
+            row.baseline_id: ("its baseline", steps.ideal.mean / work),
+            configuration_id: ("it", steps.measured.mean),
+        }
         for name, (side, seconds) in ends.items():
             expected = by_throughput.get(name)
             if expected and waterfall.contradicts(seconds, expected):
-                hidden[identity] = _contradiction(dataset, side, seconds, expected)
+                hidden[configuration_id] = _contradiction(dataset, side, seconds, expected)
     return Waterfalls({name: steps for name, steps in shown.items() if name not in hidden}, hidden)
 
 
 def _steps_by_throughput(dataset: Dataset) -> dict[str, statistics.Bounded]:
     """Return each configuration's step time by throughput, with its interval."""
     runs, rate = (dataset.whole or dataset).completed_runs, dataset.rate
-    work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["identity"]).mean()
+    work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["configuration_id"]).mean()
     steps: dict[str, statistics.Bounded] = {}
-    for identity, amount in work.dropna().items():
-        throughput, low, high = bounded_value(dataset.configuration_rows[str(identity)], rate)
+    for configuration_id, amount in work.dropna().items():
+        throughput, low, high = bounded_value(dataset.configuration_rows[str(configuration_id)], rate)
         if low is None or high is None or is_missing(low):
-            steps[str(identity)] = (amount / throughput, None, None)
+            steps[str(configuration_id)] = (amount / throughput, None, None)
         else:
-            steps[str(identity)] = (amount / throughput, amount / high, amount / low)
+            steps[str(configuration_id)] = (amount / throughput, amount / high, amount / low)
     return steps
 
 
@@ -93,12 +96,14 @@ def causes(dataset: Dataset) -> Table:
     is_of_logs = bool(dataset.plan.ingested_from)
     no_interval = caption("causes", "no_interval_of_logs" if is_of_logs else "no_interval")
     rows = []
-    for identity in dataset.configurations["identity"]:
-        if identity in breakdowns.hidden:
-            rows.append((labels[identity], *[Cell.missing(breakdowns.hidden[identity])] * len(headings)))
-        if identity not in breakdowns.shown:
+    for configuration_id in dataset.configurations["configuration_id"]:
+        if configuration_id in breakdowns.hidden:
+            rows.append(
+                (labels[configuration_id], *[Cell.missing(breakdowns.hidden[configuration_id])] * len(headings))
+            )
+        if configuration_id not in breakdowns.shown:
             continue
-        steps = breakdowns.shown[identity]
+        steps = breakdowns.shown[configuration_id]
         of_steps = (steps.ideal, steps.measured)
         ideal, measured = (_cell(step, step.positive_interval(), unit, no_interval) for step in of_steps)
         cells = []
@@ -107,8 +112,8 @@ def causes(dataset: Dataset) -> Table:
                 cause = steps.causes[name]
                 cells.append(_cell(cause, cause.interval(), unit, no_interval))
             else:
-                cells.append(Cell.missing(_why_not_apart(dataset, identity, name)))
-        rows.append((labels[identity], ideal, *cells, measured))
+                cells.append(Cell.missing(_why_not_apart(dataset, configuration_id, name)))
+        rows.append((labels[configuration_id], ideal, *cells, measured))
     noted = filter(captions()["causes"].__contains__, map("note_{}".format, ("ideal", *names, "sum")))
     notes = map(partial(caption, "causes"), noted)
     about = caption("causes", is_of_logs=is_of_logs)
@@ -120,16 +125,16 @@ def step_unit(dataset: Dataset) -> Unit:
     return fitting_unit("step_seconds", dataset.configurations["step_seconds"])
 
 
-def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
-    row = dataset.configuration_rows[identity]
-    column = {waterfall.BUBBLE: "bubble_share", waterfall.INPUT: "input_seconds"}.get(name, "computation_seconds")
+def _why_not_apart(dataset: Dataset, configuration_id: str, name: str) -> str:
+    row = dataset.configuration_rows[configuration_id]
+    column = {waterfall.BUBBLE: "bubble_share", waterfall.INPUT: "input_seconds"}.get(name, "compute_seconds")
     if name == waterfall.TOGETHER:
         return caption("causes", "apart")
-    if name == waterfall.JITTER and not is_missing(row.computation_seconds):
+    if name == waterfall.JITTER and not is_missing(row.compute_seconds):
         return explain_missing(dataset, row, "jitter_seconds")
     if dataset.plan.ingested_from:
         return caption("causes", "no_parts")
-    baseline = dataset.configuration_rows[row.baseline_identity]
+    baseline = dataset.configuration_rows[row.baseline_id]
     for side in (row, baseline):
         if is_missing(getattr(side, column)):
             return explain_missing(dataset, side, column)
@@ -146,20 +151,20 @@ def _cell(estimate: statistics.Estimate, interval: statistics.Interval | None, u
 def exposed_kinds(dataset: Dataset) -> Table:
     """Return each collective's time alone and bounds of its exposed part."""
     labels, rows, groups = series.configuration_labels(dataset), [], []
-    unit = fitting_unit("exchange_seconds", dataset.configurations["exchange_seconds"])
+    unit = fitting_unit("communication_seconds", dataset.configurations["communication_seconds"])
     for row in dataset.configurations.itertuples():
-        exchanges = _step_exchanges(row)
-        rows += _rows_of_exchanges(dataset, row, exchanges, unit)
-        groups += [labels[row.identity]] * len(exchanges)
+        collective_operations = _step_communications(row)
+        rows += _rows_of_communications(dataset, row, collective_operations, unit)
+        groups += [labels[row.configuration_id]] * len(collective_operations)
     alone = Heading.number("Alone", unit.symbol, interval=True)
     ends = Heading.number("Exposed at least", unit.symbol), Heading.number("Exposed at most", unit.symbol)
     notes = (caption("exposed-kinds", "bounds"), caption("exposed-kinds", "hidden"))
     about = caption("exposed-kinds")
-    return make_table("exposed-kinds", ("Exchange", alone, *ends), rows, about, notes=notes, groups=groups)
+    return make_table("exposed-kinds", ("Communication", alone, *ends), rows, about, notes=notes, groups=groups)
 
 
-def _step_exchanges(row: Any) -> dict[str, str]:
-    """Return a step's exchanges by column: by group, else by kind."""
+def _step_communications(row: Any) -> dict[str, str]:
+    """Return a step's transfers by column: by group, else by kind."""
     for names in (collectives.SECONDS_OF_GROUPS, collectives.SECONDS_OF_KINDS):
         measured = {}
         for column, label in names.items():
@@ -170,18 +175,24 @@ def _step_exchanges(row: Any) -> dict[str, str]:
     return {}
 
 
-def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str], unit: Unit) -> list[tuple[Cell, ...]]:
-    alone = {column: _interval(row, column) for column in exchanges}
-    exposed, jitter = _interval(row, "exposed_seconds"), _interval(row, "jitter_seconds")
+def _rows_of_communications(
+    dataset: Dataset, row: Any, collective_operations: Mapping[str, str], unit: Unit
+) -> list[tuple[Cell, ...]]:
+    alone = {column: _interval(row, column) for column in collective_operations}
+    exposed, jitter = _interval(row, "exposed_communication_seconds"), _interval(row, "jitter_seconds")
     if exposed:
         # A small one has no interval.
-        largest = jitter.high if jitter else dataset.select_runs(row.identity)["jitter_seconds"].fillna(0.0).max()
+        largest = (
+            jitter.high if jitter else dataset.select_runs(row.configuration_id)["jitter_seconds"].fillna(0.0).max()
+        )
         exposed = statistics.Interval(exposed.low - max(0.0, largest), exposed.high)
     measured = {column: interval for column, interval in alone.items() if interval}
-    has_bounds = len(measured) == len(exchanges) and (exposed or is_missing(row.exposed_seconds))
+    has_bounds = len(measured) == len(collective_operations) and (
+        exposed or is_missing(row.exposed_communication_seconds)
+    )
     bounds = waterfall.exposed_of_kinds(exposed, measured) if has_bounds else {}
     rows = []
-    for column, label in exchanges.items():
+    for column, label in collective_operations.items():
         value, interval = format_bounded(*bounded_value(row, column), size=unit.size)
         reason = "" if interval else explain_missing_interval(dataset, row, column)
         ends = [Cell.missing("no interval, so no bounds")] * 2
@@ -222,7 +233,7 @@ def printed_causes(dataset: Dataset) -> Table:
     printed_names = set[str]().union(*(steps.causes for steps in printed))
     names = list(filter(printed_names.__contains__, PRINTED_CAUSES))
     labels = [ONE_WORKER, *map(PRINTED_CAUSES.__getitem__, names), SEVERAL_WORKERS]
-    labels += ["Exchange and copy as printed", "Of it wait for the device"]
+    labels += ["Communication and copy as printed", "Of it wait for the device"]
     rows, groups = [], []
     for steps in printed:
         cells = []
@@ -235,6 +246,6 @@ def printed_causes(dataset: Dataset) -> Table:
         rows.append((str(steps.world_size), plain(steps.ideal), *cells, *task))
         groups.append(published.full_title(steps.source, steps.table))
     headings = (Heading.number("Workers"), *(Heading.number(label, "s") for label in labels))
-    notes = map(partial(caption, "printed-causes"), ("wait", "copy", "exchange", "rest"))
+    notes = map(partial(caption, "printed-causes"), ("wait", "copy", "communication", "rest"))
     empty, about = text_if(not published.sources, context.NO_SOURCES), caption("printed-causes")
     return make_table("printed-causes", headings, rows, about, empty=empty, notes=notes, groups=groups)

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dlperf_study.study.communication import CollectiveKind, Drain
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import CollectiveKind, Drain
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
 from dlperf_study.study.precision import LossScaling
@@ -29,7 +29,7 @@ class ClusterView(Protocol):
 
     @property
     def network_interface(self) -> str:
-        """The network interface over which nodes exchange; "" if they may choose it."""
+        """The network interface over which nodes communicate; "" if they may choose it."""
 
     @property
     def meet_seconds(self) -> float:
@@ -40,7 +40,7 @@ class ClusterView(Protocol):
         """What is put before the command of every task, so that it runs in a container of its own; empty for none."""
 
     @property
-    def guard_python(self) -> str:
+    def agent_python(self) -> str:
         """The Python interpreter of its nodes that has this package."""
 
     def python_for(self, framework: str) -> str:
@@ -50,13 +50,13 @@ class ClusterView(Protocol):
 class Trainer(Protocol):
     """One rank of one run. Losses stay on the device until ``loss_value`` is called.
 
-    ``tensor_library`` is the library of its tensors, for the data source: Horovod trains on those of PyTorch.
+    ``tensor_library`` is the library of its tensors, for the data loader: Horovod trains on those of PyTorch.
     ``docs/adding-a-part.md`` has what each method does.
     """
 
     rank: int
     world_size: int
-    exchange_kind: str
+    communication_kind: str
     tensor_library: str
 
     def description(self) -> dict[str, Any]: ...
@@ -65,7 +65,7 @@ class Trainer(Protocol):
     def tuning(self) -> dict[str, str]: ...
     def train_step(self, batch: Any) -> Any: ...
     def computation_step(self, batch: Any) -> Any: ...
-    def exchange(self, size: int) -> Callable[[], None]: ...
+    def communicate(self, size: int) -> Callable[[], None]: ...
     def local_updates(self) -> AbstractContextManager[None]: ...
     def barrier(self) -> None: ...
     def agreed_maximum(self, value: float) -> float: ...
@@ -78,13 +78,13 @@ class Trainer(Protocol):
 
 
 class ObservedTrainer(Trainer, Protocol):
-    """One rank whose exchange is ``COLLECTIVES``: after the first step it knows which."""
+    """One rank whose communication is ``COLLECTIVES``: after the first step it knows which."""
 
-    def exchange_alone(self, kind: CollectiveKind | None, group: str | None) -> Callable[[], None]: ...
+    def communication_alone(self, kind: CollectiveKind | None, group: str | None) -> Callable[[], None]: ...
 
 
 def computation_obstacle(trainer: Trainer) -> str:
-    """Return why a trainer can do no step without its exchange; empty if it can."""
+    """Return why a trainer can do no step without its communication; empty if it can."""
     return str(getattr(trainer, "computation_obstacle", ""))
 
 

@@ -28,7 +28,7 @@ RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 def obstacles(configuration: Configuration, cluster: ClusterView) -> Iterator[str]:
     """Yield what Horovod can't do with the devices of a cluster."""
     if configuration.hierarchical and cluster.device != "gpu":
-        yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
+        yield "hierarchical is for NCCL and MPI; gloo, which communicates between CPUs, ignores it"
 
 
 def job(configuration: Configuration, cluster: ClusterView, environment: dict[str, str]) -> Job:
@@ -77,7 +77,7 @@ def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
 class HorovodGroup(Communication):
     """All ranks, which Horovod's background thread connects; ``hvd`` is its module for a library."""
 
-    #: Horovod's own, and one of gloo that moves bytes, as sampled while gradients were exchanged alone.
+    #: Horovod's own, and one of gloo that moves bytes, as sampled while gradients were communicated alone.
     threads = 2
 
     def __init__(self, hvd: Any, support: Callable[[], GpuSupport]) -> None:

@@ -1,4 +1,4 @@
-"""What every framework refuses: levels that are not built, a model, a data source or a device that do not fit."""
+"""What every framework refuses: levels that are not built, a model, a data loader or a device that do not fit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from dlperf_study.study.configuration import PARAMETERS, Configuration, paramete
 from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
 from dlperf_study.study.precision import SCALED
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
-from dlperf_study.training import data_sources, models
+from dlperf_study.training import data_loaders, models
 from dlperf_study.training.models._sequences import SequenceModel
 
 #: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
@@ -28,8 +28,16 @@ AUTOTUNING = PARAMETERS["cudnn_autotune"].levels
 #: Parameters without levels that every framework reads, itself or by its model.
 READ_BY_ALL = frozenset(
     (
-        *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
-        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_source"),
+        *(
+            "image_size",
+            "classes",
+            "nodes",
+            "devices_per_node",
+            "parameter_servers",
+            "batch_per_device",
+            "sample_ratio",
+        ),
+        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_loader"),
     )
 )
 #: All others without levels, each with its default: the only value that is supported where nothing reads it.
@@ -57,9 +65,9 @@ def unbuilt_levels(
         if value not in built:
             choices = ", ".join(map(level, built))
             yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
-    model, source = configuration.model, configuration.data_source
+    model, source = configuration.model, configuration.data_loader
     read_by_model = models.load(model).settings if model in models.names() else ()
-    read_by_source = data_sources.load(source).settings if source in data_sources.names() else ()
+    read_by_source = data_loaders.load(source).settings if source in data_loaders.names() else ()
     for name, default in DEFAULT_SETTINGS.items():
         value = getattr(configuration, name)
         if value != default and name not in (*settings, *read_by_model, *read_by_source):
@@ -73,16 +81,16 @@ def unsuitable_parts(
     settings: tuple[str, ...] = (),
     refused: Mapping[Any, str] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Yield why levels, the model and the data source can't be used with the library; see ``unbuilt_levels``."""
+    """Yield why levels, the model and the data loader can't be used with the library; see ``unbuilt_levels``."""
     yield from unbuilt_levels(configuration, levels, settings, refused)
     yield from model_obstacles(configuration, library)
-    yield from data_source_obstacles(configuration, library)
+    yield from data_loader_obstacles(configuration, library)
 
 
 def server_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that all-reduce has no servers."""
-    if configuration.servers:
-        yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+    if configuration.parameter_servers:
+        yield f"servers is {configuration.parameter_servers}, but all-reduce has no parameter servers"
 
 
 def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
@@ -138,17 +146,17 @@ def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]
         yield from model.obstacles(configuration, library)
 
 
-def data_source_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield each reason why the data source can't make batches for tensors of the library as configured."""
+def data_loader_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield each reason why the data loader can't make batches for tensors of the library as configured."""
     try:
-        source = data_sources.load(configuration.data_source)
+        source = data_loaders.load(configuration.data_loader)
     except StudyFileError as error:
         yield str(error)
         return
     if source.libraries and library not in source.libraries:
-        yield f"data_source {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
+        yield f"data_loader {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
     if configuration.samples not in source.samples:
-        yield f"data_source {source.name} delivers {' and '.join(source.samples)}, not {configuration.samples}"
+        yield f"data_loader {source.name} delivers {' and '.join(source.samples)}, not {configuration.samples}"
     else:
         yield from source.obstacles(configuration, library)
 

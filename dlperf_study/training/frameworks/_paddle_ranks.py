@@ -45,7 +45,7 @@ def job_of_launchers(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
-    """Yield the ranks. The guard does what the launcher would: it starts them, and ends all when one fails."""
+    """Yield the ranks. The node agent does what the launcher would: it starts them, and ends all when one fails."""
     shared = _node_environment(configuration, cluster, node=0)
     argv = worker_command(configuration, cluster)
     for rank in range(configuration.world_size):

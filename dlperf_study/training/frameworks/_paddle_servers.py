@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.study.exchange import Drain
+from dlperf_study.study.communication import Drain
 from dlperf_study.training.frameworks import _processes
 from dlperf_study.training.libraries import _base
 from dlperf_study.training.libraries.paddle import Paddle, environment_rank
@@ -39,11 +39,11 @@ class StaticProgram:
         shape = [count, size, size, 3] if configuration.memory_format == "nhwc" else [count, 3, size, size]
         self._images = paddle.static.data("images", shape, "float32")
         self._labels = paddle.static.data("labels", [count, 1], "int64")
-        if configuration.servers:
+        if configuration.parameter_servers:
             join()
         self.loss = library.built(*environment_rank())(self._images, self._labels)
         optimizer = paddle.optimizer.SGD(_base.LEARNING_RATE)
-        if configuration.servers:
+        if configuration.parameter_servers:
             strategy = fleet.DistributedStrategy()
             strategy.a_sync = configuration.strategy == "async"
             optimizer = fleet.distributed_optimizer(optimizer, strategy)
@@ -147,10 +147,10 @@ class Client(Protocol):
     """What a trainer does with its servers."""
 
     def finish_step(self) -> None:
-        """Exchange what the program of a step has not; then this trainer has the parameters of the next step."""
+        """Communicate what the program of a step has not; then this trainer has the parameters of the next step."""
 
-    def exchange(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
-        """Return one exchange alone; ``push_zeros`` runs the program that makes gradients of zeros."""
+    def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
+        """Return one communication alone; ``push_zeros`` runs the program that makes gradients of zeros."""
 
     def settle(self) -> Drain:
         """Wait until all updates are applied and pulled; return how long those of this trainer were pending."""
@@ -206,14 +206,14 @@ class AsynchronousClient(_Connection):
         """Pull, because Paddle's executor never does."""
         self.pull()
 
-    def exchange(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
+    def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
         """Return a push of zeros and a pull: what a trainer waits for."""
 
-        def exchange() -> None:
+        def communicate() -> None:
             push_zeros()
             self.pull()
 
-        return exchange
+        return communicate
 
     def settle(self) -> Drain:
         """Wait until every pushed gradient of all trainers is applied, then pull.
@@ -251,7 +251,7 @@ class SynchronousClient(_Connection):
         self.pull()
         self.barrier()
 
-    def exchange(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
+    def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
         """Make the zeros once; return the end of a step."""
         push_zeros()
         return self.finish_step

@@ -31,7 +31,7 @@ def trainer_nodes(configuration: Configuration) -> list[int]:
 
 def server_nodes(configuration: Configuration) -> list[int]:
     """Return the node of each server: they are spread over the nodes in turn."""
-    return [server % configuration.nodes for server in range(configuration.servers)]
+    return [server % configuration.nodes for server in range(configuration.parameter_servers)]
 
 
 def addresses(host: str, nodes: Sequence[int], first_port: int = 0) -> list[str]:
@@ -43,7 +43,7 @@ def addresses(host: str, nodes: Sequence[int], first_port: int = 0) -> list[str]
 
 
 def network_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the variables that make libraries exchange over the network interface by which nodes reach each other.
+    """Return the variables that make libraries communicate over the network interface by which nodes reach each other.
 
     By default, gloo uses the address of the host's name, which often is a loopback address. NCCL finds better links
     than sockets by itself, so its interface is set only if the cluster file names one.

@@ -14,7 +14,7 @@ from dlperf_study.training.libraries._tensorflow_updates import LossScaler, Opti
 from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 #: Returns what the ranks make of the gradients of one.
-Exchange = Callable[[list[Any]], list[Any]]
+GradientReduction = Callable[[list[Any]], list[Any]]
 
 
 class FunctionGroup(Communication):
@@ -28,10 +28,10 @@ class FunctionGroup(Communication):
     def averages(self, tensors: list[Any]) -> list[Any]:
         """Return the means of tensors over all ranks."""
 
-    def run(self, step: "FunctionStep", batch: tuple[Any, ...], exchanged: Exchange) -> Any:
-        """Return the loss of a step whose gradients are ``exchanged`` before the update."""
+    def run(self, step: "FunctionStep", batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
+        """Return the loss of a step whose gradients are ``communicated`` before the update."""
         loss, gradients = step.compute(*batch)
-        step.scaler.update(exchanged(gradients), step.update)
+        step.scaler.update(communicated(gradients), step.update)
         return loss
 
     def own(self, variable: Any) -> Any:
@@ -44,10 +44,10 @@ class FunctionGroup(Communication):
 
         averages = tf.function(lambda: self.averages(list(tensors)))
 
-        def exchange() -> None:
+        def communicate() -> None:
             averages()
 
-        return exchange
+        return communicate
 
 
 class FunctionStep:
@@ -64,11 +64,11 @@ class FunctionStep:
             self.optimizer = Optimizer(configuration, network.parameters)
         compiles = configuration.compiler == "xla"
         self.compute = tf.function(self._loss_and_gradients, jit_compile=compiles or None)
-        self._exchanging, self._local = tf.function(self._averaged_step), tf.function(self._own_step)
+        self._communicating, self._local = tf.function(self._averaged_step), tf.function(self._own_step)
 
     def __call__(self, batch: tuple[Any, ...]) -> Any:
         """Compute the gradients of this rank's batch, average them over all ranks, and update."""
-        return self._exchanging(*batch)
+        return self._communicating(*batch)
 
     def local(self, batch: tuple[Any, ...]) -> Any:
         """Compute the gradients and update by them."""
@@ -83,7 +83,7 @@ class FunctionStep:
     def observed(self, batch: tuple[Any, ...], layer: Any) -> tuple[list[Output], dict[str, int]]:
         """Do the first step; return what its graph says of its outputs."""
         self(batch)
-        return tensorflow_library.outputs(self._exchanging.get_concrete_function(*batch).graph), {}
+        return tensorflow_library.outputs(self._communicating.get_concrete_function(*batch).graph), {}
 
     def update_kernels(self) -> dict[str, str]:
         """Return nothing: TensorFlow can't be asked."""
@@ -127,5 +127,5 @@ class FunctionTrainer(CollectiveTrainer):
         """Return a digest of all parameters."""
         return self._checksum(map(self._group.own, self.layer.parameters))
 
-    def _without_exchange(self) -> AbstractContextManager[Any]:
+    def _without_communication(self) -> AbstractContextManager[Any]:
         return nullcontext()

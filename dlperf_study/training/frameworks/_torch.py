@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.core.user_commands import install_command, make_or
+from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS
 from dlperf_study.study.precision import REDUCED_PARAMETERS
 from dlperf_study.training.frameworks import _obstacles, _processes
@@ -30,7 +30,7 @@ LEVELS: Levels = _obstacles.BUILT_LEVELS | {
     "optimizer": torch_library.OPTIMIZERS,
     "fused_optimizer": torch_library.FUSED_OPTIMIZERS,
     "gradient_compression": ("none", "fp16"),
-    "recompute": RECOMPUTATIONS,
+    "activation_checkpointing": RECOMPUTATIONS,
 }
 _NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
 REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
@@ -52,9 +52,9 @@ def obstacles(
     yield from _obstacles.server_obstacles(configuration)
     yield from _obstacles.device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
-        yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
-    if configuration.recompute == BLOCKS_AGAIN:
-        yield from _obstacles.image_obstacles(configuration, f"recompute {configuration.recompute}")
+        yield f"compiler {configuration.compiler}: a sharded classifier communicates features in what is compiled"
+    if configuration.activation_checkpointing == BLOCKS_AGAIN:
+        yield from _obstacles.image_obstacles(configuration, f"recompute {configuration.activation_checkpointing}")
     yield from _obstacles.missing_library(library, version, install_command(library))
     yield from _obstacles.unsuitable_parts(configuration, "torch", levels, settings, REFUSED_PRECISIONS)
 

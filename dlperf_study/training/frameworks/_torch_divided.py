@@ -26,7 +26,7 @@ LEVELS: Levels = _torch.LEVELS | {
 
 
 class DividedTrainer(DataParallelTrainer):
-    """One rank whose exchange is ``COLLECTIVES``; alone, the plain model. They are observed in the first step."""
+    """One rank whose communication is ``COLLECTIVES``; alone, the plain model. They are observed in the first step."""
 
     #: Parameters that are divided must be contiguous.
     has_parameters_in_memory_format = False
@@ -49,8 +49,8 @@ class DividedTrainer(DataParallelTrainer):
     def _distribute_gradients(self, batch: tuple[Any, ...]) -> None:
         """Let ``DistributedDataParallel`` distribute gradients as in all later steps, where it wraps the model.
 
-        At first it exchanges all at once. In its second pass the ranks agree on several buffers, in the order in which
-        the gradients of the first one were ready.
+        At first it communicates all at once. In its second pass the ranks agree on several buffers, in the order in
+        which the gradients of the first one were ready.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""One rank of a run whose gradients are exchanged by collectives: the same for every library and strategy."""
+"""One rank of a run whose gradients are communicated by collectives: the same for every library and strategy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,22 +6,22 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from dlperf_study.core.errors import RunError
+from dlperf_study.study.communication import ALL_REDUCE, COLLECTIVES, NO_COMMUNICATION, CollectiveKind, Drain
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE, CollectiveKind, Drain
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.precision import LossScaling
 from dlperf_study.training.libraries import _base
 from dlperf_study.training.libraries._base import Buffer, Library, Output, Step, Stopwatch
 from dlperf_study.training.libraries._collectives import StepCollectives
 
-#: What exchanges gradients between CPUs; it is a part of the library, and has no version of its own.
+#: What communicates gradients between CPUs; it is a part of the library, and has no version of its own.
 GLOO = "gloo"
 
 
 class Communication(ABC):
     """How the ranks of a job meet, wait for each other and average.
 
-    ``threads``: how many threads of a process exchange gradients between CPUs.
+    ``threads``: how many threads of a process communicate gradients between CPUs.
     """
 
     threads: int
@@ -42,7 +42,7 @@ class Communication(ABC):
         """Return what all-reduces tensors as a step does its gradients."""
 
     def gpu_support(self) -> GpuSupport | None:
-        """Return the support of GPUs whose NCCL exchanges between them; None: the rank log names no library."""
+        """Return the support of GPUs whose NCCL communicates between them; None: the rank log names no library."""
         return None
 
     def leave(self) -> None:  # noqa: B027
@@ -50,10 +50,10 @@ class Communication(ABC):
 
 
 class CollectiveTrainer:
-    """One rank whose gradients are exchanged by collectives; alone, it exchanges nothing.
+    """One rank whose gradients are communicated by collectives; alone, it communicates nothing.
 
-    A strategy builds ``layer``, the model with its loss, and ``model``, the layer wrapped so that it exchanges.
-    ``computation_obstacle``: why no step can be done without its exchange; empty if one can.
+    A strategy builds ``layer``, the model with its loss, and ``model``, the layer wrapped so that it communicates.
+    ``computation_obstacle``: why no step can be done without its communication; empty if one can.
     """
 
     computation_obstacle = ""
@@ -66,17 +66,17 @@ class CollectiveTrainer:
         self._configuration, self._library, self._communication = configuration, library, communication
         self.tensor_library = library.name
         self.rank, self.world_size = communication.rank, communication.ranks
-        self.exchange_kind = ALL_REDUCE if self.world_size > 1 else NO_EXCHANGE
+        self.communication_kind = ALL_REDUCE if self.world_size > 1 else NO_COMMUNICATION
         self._first_outputs: list[Output] = []
         self._held_bytes: dict[str, int] = {}
         self._collectives: StepCollectives | None = None
 
     def observe_collectives(self) -> None:
-        """Let the exchange be all collectives of a step, which are observed in the first one."""
+        """Let the communication be all collectives of a step, which are observed in the first one."""
         library: Any = self._library
         self._collectives = StepCollectives(self._configuration.layout, library.observed_collectives, library.replayed)
         if self.world_size > 1:
-            self.exchange_kind = COLLECTIVES
+            self.communication_kind = COLLECTIVES
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -84,16 +84,16 @@ class CollectiveTrainer:
         elements, gradient_bytes, threads = 0, 0, 0
         for parameter in library.trained_parameters(self.layer):
             elements += library.buffer(parameter).elements
-        if self.exchange_kind != NO_EXCHANGE:
+        if self.communication_kind != NO_COMMUNICATION:
             threads = self._communication.threads
             for parameter in library.replicated_parameters(self.layer):
                 gradient_bytes += library.buffer(parameter).bytes
         description = library.description()
         description["device"] = "gpu" if library.uses_gpu() else "cpu"
-        description |= {"parameters": elements, "gradient_bytes": gradient_bytes, "exchange_threads": threads}
+        description |= {"parameters": elements, "gradient_bytes": gradient_bytes, "communication_threads": threads}
         support = self._communication.gpu_support() if self.world_size > 1 else None
         if support:
-            description["exchange_library"] = exchange_library(support if library.uses_gpu() else None)
+            description["communication_library"] = communication_library(support if library.uses_gpu() else None)
         return description | _base.model_facts(self._configuration)
 
     def transfer_batch(self, *batch: Any) -> Any:
@@ -117,23 +117,23 @@ class CollectiveTrainer:
         return levels
 
     def observations(self) -> dict[str, Any]:
-        """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""
+        """Return what was observed of the first step: what it communicates, and which bytes this rank holds."""
         observations: dict[str, Any] = {}
         if self._held_bytes:
             observations["held_bytes"] = self._held_bytes
         if self._collectives and self.world_size > 1:
-            observations["exchanges"] = self._collectives.lines()
+            observations["collective_operations"] = self._collectives.lines()
         return observations
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Keep steps from exchanging; what they change is taken back. Raises RunError where they can't be done so."""
+        """Keep steps from communicating; what they change is taken back. Raises RunError if they can't be."""
         if self.computation_obstacle:
             raise RunError(self.computation_obstacle)
-        with self.train_step.restored(), self._without_exchange():
+        with self.train_step.restored(), self._without_communication():
             yield
 
-    def exchange(self, size: int) -> Callable[[], None]:
+    def communicate(self, size: int) -> Callable[[], None]:
         """Return what all-reduces the first ``size`` bytes of the gradients, or does all collectives of a step."""
         if self._collectives:
             return self._collectives.alone()
@@ -144,7 +144,7 @@ class CollectiveTrainer:
             tensors.append(self._library.zeros(count // buffer.element_bytes, buffer.number_format))
         return self._communication.all_reduce(tensors)
 
-    def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
+    def communication_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
         """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
         assert self._collectives
         return self._collectives.alone(kind, group)
@@ -184,17 +184,17 @@ class CollectiveTrainer:
         return _base.checksum(map(self._library.array, parameters))
 
     def close(self) -> None:
-        """Wait for the others, so that no rank leaves while one still exchanges; then leave the job."""
+        """Wait for the others, so that no rank leaves while one still communicates; then leave the job."""
         self.barrier()
         self._forget()
         self._communication.leave()
 
     def _buffers(self) -> list[Buffer]:
-        """Return the buffers in which a step exchanges its gradients: here one for each parameter."""
+        """Return the buffers in which a step transfers its gradients: here one for each parameter."""
         return list(map(self._library.buffer, self._library.replicated_parameters(self.layer)))
 
-    def _without_exchange(self) -> AbstractContextManager[Any]:
-        """Return the context in which computation steps exchange nothing."""
+    def _without_communication(self) -> AbstractContextManager[Any]:
+        """Return the context in which computation steps communicate nothing."""
         context: AbstractContextManager[Any] = self.model.no_sync()
         return context
 
@@ -202,9 +202,9 @@ class CollectiveTrainer:
         """Drop what refers to groups of ranks."""
 
 
-def exchange_library(support: GpuSupport | None) -> str:
-    """Return what exchanges gradients, as the rank log names it.
+def communication_library(support: GpuSupport | None) -> str:
+    """Return what communicates gradients, as the rank log names it.
 
-    ``support`` is that of a rank on a GPU; a library without NCCL exchanges there as between CPUs.
+    ``support`` is that of a rank on a GPU; a library without NCCL communicates there as between CPUs.
     """
     return f"NCCL {support.nccl}" if support and support.nccl else GLOO

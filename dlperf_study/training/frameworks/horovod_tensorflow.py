@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from dlperf_study.core.user_commands import make_or
+from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
 from dlperf_study.training.frameworks import _horovod, _obstacles, _tensorflow
@@ -104,10 +104,10 @@ class HorovodTensorflowGroup(HorovodGroup, FunctionGroup):
         elements = sum(tensor.shape.num_elements() for tensor in tensors)
         averages = tf.function(lambda: self._averaged(tensors, f"exchange.{elements}"))
 
-        def exchange() -> None:
+        def communicate() -> None:
             averages()
 
-        return exchange
+        return communicate
 
     def _averaged(self, tensors: Sequence[Any], name: str) -> list[Any]:
         """Return the means of tensors over all ranks; Horovod tells them apart by their names."""

@@ -28,7 +28,7 @@ _GPU_REMEDY = make_or(
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if configuration.classifier == "sharded":
-        yield "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
+        yield "a sharded classifier communicates features by torch.distributed, which Horovod does not start"
     yield from _horovod.obstacles(configuration, cluster)
     yield from _torch.obstacles(configuration, cluster, version, _horovod.SETTINGS, library="horovod")
 
@@ -65,12 +65,12 @@ class HorovodTorchGroup(HorovodGroup):
         elements = sum(tensor.numel() for tensor in tensors)
         named = {f"exchange.{elements}.{index}": tensor for index, tensor in enumerate(tensors)}
 
-        def exchange() -> None:
+        def communicate() -> None:
             handles = [self._hvd.allreduce_async_(tensor, name=name) for name, tensor in named.items()]
             for handle in handles:
                 self._hvd.synchronize(handle)
 
-        return exchange
+        return communicate
 
 
 class HorovodTrainer(_torch.TorchTrainer):
@@ -91,7 +91,7 @@ class HorovodTrainer(_torch.TorchTrainer):
             compression = getattr(hvd.Compression, configuration.gradient_compression)
             names = self.layer.named_parameters()
             optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=names, compression=compression)
-            update = update_when_exchanged
+            update = update_when_communicated
         self.train_step = self.computation_step = self._step(self.layer, optimizer, update)
 
     def description(self) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class HorovodTrainer(_torch.TorchTrainer):
         return self._library.optimizer(self._library.trained_parameters(layer))
 
 
-def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
-    """Update once all gradients have come back; it checks for infinite ones after the exchange, not before."""
+def update_when_communicated(optimizer: Any, scaler: Any) -> None:
+    """Update once all gradients have come back; it checks for infinite ones after the communication, not before."""
     if not scaler.is_enabled():
         optimizer.step()
         return

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.user_commands import install_command
+from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
 from dlperf_study.study.precision import COMPUTED_IN
@@ -60,8 +60,8 @@ def collective_obstacles(
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return the ranks themselves if one node holds them all; else one launcher per node, which starts those there.
 
-    Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a guard does as well what it does on one node. Between
-    nodes ranks find each other by it, and in a container it keeps them together.
+    Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a node agent does as well what it does on one node.
+    Between nodes ranks find each other by it, and in a container it keeps them together.
     """
     if configuration.nodes == 1 and not cluster.container:
         return _paddle_ranks.job_of_ranks(configuration, cluster)
@@ -103,19 +103,19 @@ class PaddleGroup(Communication):
         """Return what all-reduces tensors one after the other."""
         import paddle.distributed as dist
 
-        def exchange() -> None:
+        def communicate() -> None:
             for tensor in tensors:
                 dist.all_reduce(tensor)
 
-        return exchange
+        return communicate
 
     def gpu_support(self) -> GpuSupport:
-        """Return the support of Paddle, whose NCCL exchanges."""
+        """Return the support of Paddle, whose NCCL communicates."""
         return paddle_library.gpu_support()
 
 
 class DataParallelTrainer(CollectiveTrainer):
-    """One rank of a data-parallel run; the exchange runs inside ``backward``."""
+    """One rank of a data-parallel run; the communication runs inside ``backward``."""
 
     _library: Paddle
     train_step: TrainingStep
@@ -145,9 +145,9 @@ class DataParallelTrainer(CollectiveTrainer):
 
     def _buffers(self) -> list[Buffer]:
         """Return the buffers into which ``DataParallel`` fuses gradients, of one number format each."""
-        exchanged, buffers = self._library.replicated_parameters(self.layer), []
+        communicated, buffers = self._library.replicated_parameters(self.layer), []
         for indices in self.model.group_indices:
-            buffers.append(self._library.buffer(*(exchanged[index] for index in indices)))
+            buffers.append(self._library.buffer(*(communicated[index] for index in indices)))
         return buffers
 
 

@@ -6,8 +6,8 @@ What Paddle 3.0.0 does, according to the tables of the servers between steps:
   would go on with the weights they started with. A step here therefore ends with a pull of all dense
   parameters, as Paddle's ``train_from_dataset`` does in a background thread.
 - Pushes are merged: twelve gradients become one message by default. A step's gradient would then be
-  exchanged every twelfth step, so the limit is set to one before the client starts.
-- GEO mode exchanges sparse tables only. These models are dense: every trainer would train alone.
+  communicated every twelfth step, so the limit is set to one before the client starts.
+- GEO mode communicates sparse tables only. These models are dense: every trainer would train alone.
 - One server's parameters travel in one message, and brpc refuses more than 64 MB. Its setting can no
   longer be passed through Paddle, so it is raised in the loaded library.
 - Synchronous mode ends in a segmentation fault in ``SendBarrierOp``, because the runtime makes no communicator
@@ -22,10 +22,10 @@ from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.user_commands import install_command
-from dlperf_study.study import exchange
+from dlperf_study.study import communication
+from dlperf_study.study.communication import Drain
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _paddle
 from dlperf_study.training.frameworks._base import ClusterView, Framework
@@ -50,11 +50,11 @@ from dlperf_study.training.libraries import paddle as paddle_library
 STRATEGIES = ("local", "async", "sync")
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
 #: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
-EXCHANGE_THREADS = 8
+COMMUNICATION_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED_STRATEGIES = {
-    "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
+    "geo": "Paddle's GEO mode communicates sparse tables only, so with a dense model every trainer would train alone",
 }
 _SERVERS_UPDATE = "Paddle's servers update their dense tables themselves"
 REFUSED_LEVELS = REFUSED_STRATEGIES | {
@@ -76,9 +76,9 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
     yield from _paddle.memory_format_obstacles(configuration)
     yield from sequence_obstacles(configuration)
-    if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
+    if configuration.strategy == "local" and (configuration.parameter_servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
-    if configuration.strategy in ("async", "sync") and not configuration.servers:
+    if configuration.strategy in ("async", "sync") and not configuration.parameter_servers:
         yield f"strategy {configuration.strategy} needs servers of at least 1"
     if configuration.optimizer != "sgd":
         yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
@@ -100,16 +100,16 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     if configuration.strategy == "local":
         return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
     nodes = {TaskRole.SERVER: server_nodes(configuration), TaskRole.TRAINER: trainer_nodes(configuration)}
-    servers = addresses("server_host", nodes[TaskRole.SERVER])
-    trainers = addresses("host", nodes[TaskRole.TRAINER], first_port=len(servers))
+    parameter_servers = addresses("server_host", nodes[TaskRole.SERVER])
+    trainers = addresses("host", nodes[TaskRole.TRAINER], first_port=len(parameter_servers))
     shared = {
-        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(servers),
+        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(parameter_servers),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_WITH_GLOO": "1",
-    } | _rendezvous(configuration, port=len(servers) + len(trainers))
+    } | _rendezvous(configuration, port=len(parameter_servers) + len(trainers))
     tasks = []
-    for role, endpoints in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+    for role, endpoints in ((TaskRole.SERVER, parameter_servers), (TaskRole.TRAINER, trainers)):
         for index, (node, endpoint) in enumerate(zip(nodes[role], endpoints, strict=True)):
             tasks.append(_member(configuration, cluster, role, index, node, endpoint, shared))
     return Job(tuple(tasks), nodes=configuration.nodes, ports=len(tasks) + 1)
@@ -170,23 +170,23 @@ class ParameterServerTrainer:
         import paddle
 
         self.rank, self.world_size = paddle_library.environment_rank()
-        strategy = exchange.STRATEGIES.get(configuration.strategy)
-        self.exchange_kind = strategy.exchange if strategy else exchange.NO_EXCHANGE
+        strategy = communication.STRATEGIES.get(configuration.strategy)
+        self.communication_kind = strategy.communication if strategy else communication.NO_COMMUNICATION
         self._configuration = configuration
         self._library = paddle_library.Paddle(configuration)
         self._program = StaticProgram(self._library)
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.step
-        self._client = connect(configuration.strategy) if configuration.servers else None
+        self._client = connect(configuration.strategy) if configuration.parameter_servers else None
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         elements = sum(self._program.parameter_elements())
-        exchanged, threads = (4 * elements, EXCHANGE_THREADS) if self._client else (0, 0)
+        communicated, threads = (4 * elements, COMMUNICATION_THREADS) if self._client else (0, 0)
         description = self._library.description() | _base.model_facts(self._configuration)
         description["device"] = "cpu"
-        return description | {"parameters": elements, "gradient_bytes": exchanged, "exchange_threads": threads}
+        return description | {"parameters": elements, "gradient_bytes": communicated, "communication_threads": threads}
 
     def transfer_batch(self, images: Any, labels: Any) -> dict[str, Any]:
         """Return a batch as the executor is fed with it."""
@@ -232,14 +232,14 @@ class ParameterServerTrainer:
         finally:
             self._running = program
 
-    def exchange(self, size: int) -> Callable[[], None]:
+    def communicate(self, size: int) -> Callable[[], None]:
         """Return what pushes gradients of zeros, and pulls the parameters: what a trainer waits for.
 
         A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
         """
         if not self._client:
             return lambda: None
-        return self._client.exchange(partial(self._executor.run, self._program.zero_gradients))
+        return self._client.communicate(partial(self._executor.run, self._program.zero_gradients))
 
     def barrier(self) -> None:
         """Wait for all trainers."""

@@ -40,14 +40,14 @@ class ZeroTrainer(DataParallelTrainer):
         self.observe_collectives()
 
     @contextmanager
-    def _without_exchange(self) -> Iterator[None]:
+    def _without_communication(self) -> Iterator[None]:
         """Let each rank update its part of the parameters by its own gradients."""
         self._is_local = True
         yield
         self._is_local = False
 
     def _update(self) -> None:
-        """Exchange gradients, update this rank's part of the parameters, and send it, unless steps are local."""
+        """Communicate gradients, update this rank's part of the parameters, and send it, unless steps are local."""
         (self._own_optimizer if self._is_local else self._optimizer).step()
 
     def _parallel(self) -> Any:

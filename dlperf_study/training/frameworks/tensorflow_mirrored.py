@@ -11,16 +11,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _obstacles, _processes, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
 from dlperf_study.training.frameworks._tensorflow_functions import (
-    Exchange,
     FunctionGroup,
     FunctionStep,
     FunctionTrainer,
+    GradientReduction,
 )
 from dlperf_study.training.libraries import tensorflow as tensorflow_library
 from dlperf_study.training.libraries.tensorflow import TensorFlow
@@ -56,8 +56,8 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 class MirroredGroup(FunctionGroup):
     """The workers of a strategy, each with one replica of the network."""
 
-    #: gRPC has about ten threads. Sampled while 9 MB were exchanged alone, at most two of them wanted a core at once in
-    #: 87 to 94 % of the samples.
+    #: gRPC has about ten threads. Sampled while 9 MB were communicated alone, at most two of them wanted a core at once
+    #: in 87 to 94 % of the samples.
     threads = 2
 
     def __init__(self, rank: int, ranks: int, strategy: Any) -> None:
@@ -103,17 +103,17 @@ class MirroredGroup(FunctionGroup):
 
         averages = tf.function(lambda: self._strategy.run(self.averages, args=(list(tensors),)))
 
-        def exchange() -> None:
+        def communicate() -> None:
             averages()
 
-        return exchange
+        return communicate
 
     def own(self, variable: Any) -> Any:
         """Return this rank's part of a variable of the strategy."""
         return self._strategy.experimental_local_results(variable)[0]
 
-    def run(self, step: FunctionStep, batch: tuple[Any, ...], exchanged: Exchange) -> Any:
-        """Return the loss of a step of this rank's one replica, whose gradients are ``exchanged`` before the update."""
+    def run(self, step: FunctionStep, batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
+        """Return the loss of a step of this rank's one replica, with ``communicated`` gradients in the update."""
         import tensorflow as tf
 
         def update(strategy: Any, gradients: list[Any]) -> None:
@@ -121,7 +121,7 @@ class MirroredGroup(FunctionGroup):
 
         def replica() -> Any:
             loss, gradients = step.compute(*batch)
-            tf.distribute.get_replica_context().merge_call(update, args=(exchanged(gradients),))
+            tf.distribute.get_replica_context().merge_call(update, args=(communicated(gradients),))
             return loss
 
         return self.own(self._strategy.run(replica))

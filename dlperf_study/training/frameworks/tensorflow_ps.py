@@ -18,10 +18,10 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from dlperf_study.study import exchange
+from dlperf_study.study import communication
+from dlperf_study.study.communication import Drain
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _obstacles, _processes, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
@@ -52,7 +52,7 @@ class ServedGraph:
         self._new_labels = tf.compat.v1.placeholder(tf.int64, [samples])
         with tf.device(f"/job:worker/task:{rank}"):
             self._build_batch()
-            with _parameters_on_servers(configuration.servers):
+            with _parameters_on_servers(configuration.parameter_servers):
                 self.served = library.built(rank, self._trainers)
             self.own = library.built(rank, self._trainers)
             self.loss, gradients = self._loss_and_gradients(self.served)
@@ -60,7 +60,7 @@ class ServedGraph:
             self.own_loss, own_gradients = self._loss_and_gradients(self.own)
             self.update_own = self._updated(self.own.parameters, own_gradients)
             self.pull = self._pulled()
-            self.exchange = self._exchanged()
+            self.communicate = self._communicated()
         self._value = tf.compat.v1.placeholder(tf.float64, [])
         with tf.device(FIRST_SERVER):
             self._largest = self._maximum()
@@ -153,7 +153,7 @@ class ServedGraph:
         pairs = zip(self.own.parameters, self.served.parameters, strict=True)
         return tf.group([copy.assign(tf.convert_to_tensor(source), read_value=False) for copy, source in pairs])
 
-    def _exchanged(self) -> Any:
+    def _communicated(self) -> Any:
         """Return what pushes gradients of zeros and then pulls."""
         import tensorflow as tf
 
@@ -162,7 +162,7 @@ class ServedGraph:
             return self._pulled()
 
 
-def _parameters_on_servers(servers: int) -> AbstractContextManager[Any]:
+def _parameters_on_servers(parameter_servers: int) -> AbstractContextManager[Any]:
     """Place what is trained on the servers in turn, as TensorFlow does by default, and all other variables here."""
     import tensorflow as tf
 
@@ -171,7 +171,7 @@ def _parameters_on_servers(servers: int) -> AbstractContextManager[Any]:
     def create(next_creator: Any, **options: Any) -> Any:
         if options.get("trainable") is False:
             return next_creator(**options)
-        with tf.device(f"/job:ps/task:{next(servers_in_turn) % servers}"):
+        with tf.device(f"/job:ps/task:{next(servers_in_turn) % parameter_servers}"):
             return next_creator(**options)
 
     scope: AbstractContextManager[Any] = tf.variable_creator_scope(create)
@@ -194,7 +194,7 @@ REFUSED_LEVELS = {
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
-    if not configuration.servers:
+    if not configuration.parameter_servers:
         yield f"strategy {configuration.strategy} needs servers of at least 1"
     yield from _obstacles.missing_library("tensorflow", version, _tensorflow.REMEDY)
     yield from _obstacles.sequence_obstacles(configuration)
@@ -206,13 +206,13 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
     Servers never exit by themselves; the launcher ends them.
     """
-    servers, trainers = _processes.server_nodes(configuration), _processes.trainer_nodes(configuration)
+    parameter_servers, trainers = _processes.server_nodes(configuration), _processes.trainer_nodes(configuration)
     processes = {
-        "ps": _processes.addresses("server_host", servers),
-        "worker": _processes.addresses("host", trainers, first_port=len(servers)),
+        "ps": _processes.addresses("server_host", parameter_servers),
+        "worker": _processes.addresses("host", trainers, first_port=len(parameter_servers)),
     }
     tasks = []
-    for role, nodes in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+    for role, nodes in ((TaskRole.SERVER, parameter_servers), (TaskRole.TRAINER, trainers)):
         for index, node in enumerate(nodes):
             tasks.append(_task(configuration, cluster, processes, role, index, node))
     return Job(
@@ -278,8 +278,8 @@ class ServedStep:
 class ServedTrainers(Communication):
     """All trainers, which meet over queues on the servers."""
 
-    #: gRPC has about ten threads. Sampled while 9 MB were exchanged alone, at most two of them wanted a core at once in
-    #: 87 to 89 % of the samples.
+    #: gRPC has about ten threads. Sampled while 9 MB were communicated alone, at most two of them wanted a core at once
+    #: in 87 to 89 % of the samples.
     threads = 2
     session: Any
     graph: ServedGraph
@@ -294,7 +294,7 @@ class ServedTrainers(Communication):
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
         """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
-        return partial(self.session.run, self.graph.exchange)
+        return partial(self.session.run, self.graph.communicate)
 
     def leave(self) -> None:
         """Close the connection."""
@@ -312,7 +312,7 @@ class ParameterServerTrainer(CollectiveTrainer):
 
         library, trainers = TensorFlow(configuration), ServedTrainers(rank, configuration.world_size)
         super().__init__(configuration, library, trainers)
-        self.exchange_kind = exchange.STRATEGIES[configuration.strategy].exchange
+        self.communication_kind = communication.STRATEGIES[configuration.strategy].communication
         for endpoint in position["cluster"]["ps"]:
             _processes.wait_for(endpoint)
         self._server = _server(configuration)
@@ -331,7 +331,7 @@ class ParameterServerTrainer(CollectiveTrainer):
         """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
         self._graph.take_batch(self._session, *batch)
 
-    def exchange(self, size: int) -> Callable[[], None]:
+    def communicate(self, size: int) -> Callable[[], None]:
         """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
         return self._communication.all_reduce(())
 
@@ -352,7 +352,7 @@ class ParameterServerTrainer(CollectiveTrainer):
         """Return a digest of the parameters on the servers."""
         return _base.checksum(self._session.run(self.layer.parameters))
 
-    def _without_exchange(self) -> AbstractContextManager[Any]:
+    def _without_communication(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
 

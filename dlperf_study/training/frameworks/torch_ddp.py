@@ -78,18 +78,18 @@ class TorchGroup(Communication):
         """Return what all-reduces tensors one after the other."""
         import torch.distributed as dist
 
-        def exchange() -> None:
+        def communicate() -> None:
             for tensor in tensors:
                 dist.all_reduce(tensor)
 
-        return exchange
+        return communicate
 
     def gpu_support(self) -> GpuSupport:
-        """Return the support of PyTorch, whose NCCL exchanges."""
+        """Return the support of PyTorch, whose NCCL communicates."""
         return torch_library.gpu_support()
 
     def leave(self) -> None:
-        """End the threads of the exchange. A thread of gloo that lives when Python ends can abort it.
+        """End the threads of the communication. A thread of gloo that lives when Python ends can abort it.
 
         It ends with the last reference to its group.
         """
@@ -136,7 +136,7 @@ class DataParallelTrainer(_torch.TorchTrainer):
         return model
 
     def _buffers(self) -> list[Buffer]:
-        """Return the buffers of an exchange; gradients are distributed over them in the first step."""
+        """Return the buffers of a transfer; gradients are distributed over them in the first step."""
         buckets = self.model.reducer._get_zeros_like_grad_buckets()
         return [self._library.buffer(bucket.buffer()) for bucket in buckets]
 

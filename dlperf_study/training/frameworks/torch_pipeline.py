@@ -108,18 +108,18 @@ class PipelineTrainer(TensorTrainer):
 
 
 class PipelinedStep(TrainingStep):
-    """Forward and backward of all micro-batches, through all stages; then the exchange of gradients and the update."""
+    """Forward and backward of all micro-batches, through all stages; then gradient communication and update."""
 
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
         """Add the gradients of a batch; return its loss on ranks that have the last stage, None on others."""
         with self._autocast():
             loss = self._model(*batch)
-        self._model.exchange_gradients()
+        self._model.communication_gradients()
         return loss
 
 
 class Pipeline:
-    """The stages of one rank, in the order of a schedule, and the exchange of gradients after it.
+    """The stages of one rank, in the order of a schedule, and the communication of gradients after it.
 
     ``stages``: by their position in the pipeline; the last takes the targets of a batch too, and returns the loss.
     ``mesh``: the groups of ranks. ``tied``: of a parameter that the first and the last stage share, where this rank has
@@ -156,7 +156,7 @@ class Pipeline:
             self._schedule.step(*own_inputs, return_outputs=False)
         return torch.stack(losses).mean().detach() if losses else None
 
-    def exchange_gradients(self) -> None:
+    def communication_gradients(self) -> None:
         """Average the gradients over pipelines, and add those of the shared parameter up."""
         import torch.distributed as dist
 

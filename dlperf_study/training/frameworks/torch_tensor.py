@@ -20,7 +20,7 @@ from dlperf_study.training.models._base import without_loss
 STRATEGIES = ("tensor",)
 LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
 SETTINGS = ("tensor_parallel", "sequence_parallel", "micro_batches")
-STAYS = "its matrices are divided, so that no step can be done without exchanging activations"
+STAYS = "its matrices are divided, so that no step can be done without communicating activations"
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:

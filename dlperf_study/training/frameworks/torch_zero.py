@@ -43,9 +43,9 @@ class ZeroTrainer(DividedTrainer):
             self.computation_obstacle = STAYS
 
     @contextmanager
-    def _without_exchange(self) -> Iterator[None]:
-        """Keep stage 1 from exchanging: each rank updates its part of the parameters by its own gradients."""
-        with super()._without_exchange():
+    def _without_communication(self) -> Iterator[None]:
+        """Keep stage 1 from communicating: each rank updates its part of the parameters by its own gradients."""
+        with super()._without_communication():
             self._is_local = True
             yield
             self._is_local = False

@@ -101,7 +101,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Gradients that are exchanged at once; ``number_format`` is a value of the library."""
+    """Gradients that are communicated at once; ``number_format`` is a value of the library."""
 
     elements: int
     element_bytes: int
@@ -252,6 +252,6 @@ def model_facts(configuration: Configuration) -> dict[str, Any]:
     """Return the fields of the rank log about the work of one sample; what is done again, if something is."""
     model = models.load(configuration.model)
     facts = {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
-    if isinstance(model, SequenceModel) and configuration.recompute == BLOCKS_AGAIN:
+    if isinstance(model, SequenceModel) and configuration.activation_checkpointing == BLOCKS_AGAIN:
         facts["hardware_flops_per_sample"] = model.hardware_flops(configuration)
     return facts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.records.lines import CollectiveLine
-from dlperf_study.study.exchange import CollectiveKind
+from dlperf_study.study.communication import CollectiveKind
 from dlperf_study.study.layout import Layout
 
 
@@ -47,7 +47,7 @@ Replay = Callable[[Sequence[Collective]], Callable[[], None]]
 
 
 class StepCollectives:
-    """What one rank exchanges in a step, by the functions of a library that observe collectives and do them again."""
+    """What one rank communicates in a step, by functions of a library that observe collectives and redo them."""
 
     def __init__(self, layout: Layout, observer: Observer, replay: Replay) -> None:
         self._layout, self._observer, self._replay = layout, observer, replay

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.study.exchange import CollectiveKind
+from dlperf_study.study.communication import CollectiveKind
 from dlperf_study.training.libraries._collectives import Collective
 
 #: The methods of a process group that are counted: after the tensor each takes its root, and at last ``sync_op``.
@@ -58,12 +58,12 @@ def replayed(collectives: Sequence[Collective]) -> Callable[[], None]:
     """Return what does the collectives again on buffers of zeros, and waits for them as a step does."""
     calls = [_replayed(collective) for collective in collectives]
 
-    def exchange() -> None:
+    def communicate() -> None:
         for task in [call() for call in calls]:
             if task is not None:
                 task.wait()
 
-    return exchange
+    return communicate
 
 
 def _replayed(collective: Collective) -> Callable[[], Any]:

@@ -64,7 +64,7 @@ class LossScaler:
     """Scales the loss as a configuration asks, and counts the steps that updated nothing.
 
     Its methods build graphs; its state is in ``variables``, one of each for a rank. All ranks decide alike, for they
-    decide by exchanged gradients.
+    decide by communicated gradients.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -79,7 +79,7 @@ class LossScaler:
             self.variables = [self._scale, self._skipped_steps, self._steps_since_change]
 
     def scaled(self, loss: Any) -> Any:
-        """Return the loss whose gradients are to be exchanged."""
+        """Return the loss whose gradients are to be communicated."""
         return loss * self._scale if self.is_enabled else loss
 
     def update(self, gradients: list[Any], update: Callable[[list[Any]], None]) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.study.exchange import CollectiveKind
+from dlperf_study.study.communication import CollectiveKind
 from dlperf_study.training.libraries._collectives import Collective
 
 
@@ -96,11 +96,11 @@ def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], Non
     calls = [_sent_at_once(between_pairs, device)] if between_pairs else []
     calls += [_replayed(collective, device) for collective in collectives if collective.kind != "send_receive"]
 
-    def exchange() -> None:
+    def communicate() -> None:
         for call in calls:
             call()
 
-    return exchange
+    return communicate
 
 
 def _replayed(collective: Collective, device: Any) -> Callable[[], Any]:

@@ -67,5 +67,5 @@ def keep_compiled_code(configuration: Configuration, run_folder: str) -> None:
     Where nodes do not share files, that is not there, and PyTorch's own folder on each node serves as well.
     """
     home = RunPaths(Path(run_folder)).home
-    if home.folder.name == configuration.identity:
+    if home.folder.name == configuration.configuration_id:
         os.environ.setdefault(CACHE_VARIABLE, str(home.compiled))

@@ -18,7 +18,7 @@ Update = Callable[[Any, Any], None]
 
 
 def plain_update(optimizer: Any, scaler: Any) -> None:
-    """Update by gradients that are already exchanged, or need no exchange."""
+    """Update by gradients that are already communicated, or need no communication."""
     scaler.step(optimizer)
 
 
@@ -51,7 +51,7 @@ class TrainingStep:
         return loss
 
     def without_update(self, batch: tuple[Any, ...]) -> None:
-        """Make the gradients of a batch, exchange them, and forget them."""
+        """Make the gradients of a batch, communicate them, and forget them."""
         self._gradients(batch)
         self.optimizer.zero_grad()
 
@@ -114,7 +114,7 @@ class TrainingStep:
 
 
 class AccumulatedStep(TrainingStep):
-    """The same for the parts of a batch one after the other: their gradients are exchanged with those of the last."""
+    """The same for the parts of a batch one after the other: their gradients are communicated with the last."""
 
     def __init__(self, library: Torch, *details: Any) -> None:
         super().__init__(library, *details)
@@ -126,19 +126,19 @@ class AccumulatedStep(TrainingStep):
         parts = list(zip(*(tensor.chunk(self._micro_batches) for tensor in batch), strict=True))
         losses: list[Any] = []
         for part in parts:
-            with self._exchanging(len(losses) == len(parts) - 1):
+            with self._communicating(len(losses) == len(parts) - 1):
                 losses.append(super()._gradients(part, share=len(parts)))
         return sum(losses)
 
-    def _exchanging(self, is_last: bool) -> AbstractContextManager[None]:
-        """Return the context of a part, in which gradients are exchanged if it is the last one."""
+    def _communicating(self, is_last: bool) -> AbstractContextManager[None]:
+        """Return the context of a part, in which gradients are communicated if it is the last one."""
         if hasattr(self._model, "set_requires_gradient_sync"):
             self._model.set_requires_gradient_sync(is_last)
             if self._gathers_once:
                 self._model.set_reshard_after_backward(is_last)
             return nullcontext()
-        exchanges = is_last or not hasattr(self._model, "no_sync")
-        return nullcontext() if exchanges else self._model.no_sync()
+        collective_operations = is_last or not hasattr(self._model, "no_sync")
+        return nullcontext() if collective_operations else self._model.no_sync()
 
 
 class LossScaler:

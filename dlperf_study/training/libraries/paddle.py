@@ -200,7 +200,7 @@ class Paddle:
 class TrainingStep:
     """Forward, backward and update of one batch, in the precision of the configuration.
 
-    ``model``: the layer, wrapped so that it exchanges. ``update``: by gradients that are made, without loss scaling.
+    ``model``: the layer, wrapped so that it communicates. ``update``: by gradients that are made, without loss scaling.
     """
 
     def __init__(self, library: Paddle, layer: Any, model: Any, optimizer: Any, update: Callable[[], None]) -> None:
@@ -209,7 +209,7 @@ class TrainingStep:
         self._scaler = loss_scaler(library.configuration) if library.configuration.loss_scaling != "none" else None
 
     def __call__(self, batch: tuple[Any, ...]) -> Any:
-        """Do one step; the exchange runs inside ``backward``."""
+        """Do one step; the communication runs inside ``backward``."""
         loss = self._updated(batch)
         self.optimizer.clear_grad()
         return loss

@@ -12,9 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dlperf_study.study import precision
+from dlperf_study.study.communication import ELEMENT_BYTES
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.exchange import ELEMENT_BYTES
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.parameter import IMAGES
 from dlperf_study.training import models

@@ -149,7 +149,7 @@ class Torch:
         configuration = self.configuration
         self._torch.manual_seed(configuration.seed)
         layer = models.load(configuration.model).builder("torch")(configuration, rank, ranks)
-        if configuration.recompute == BLOCKS_AGAIN:
+        if configuration.activation_checkpointing == BLOCKS_AGAIN:
             from dlperf_study.training.models._torch_transformer import recompute_blocks
 
             recompute_blocks(without_loss(layer))

@@ -38,7 +38,7 @@ class SequenceConfiguration(Protocol):
     @property
     def seed(self) -> int: ...
     @property
-    def recompute(self) -> str: ...
+    def activation_checkpointing(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class SequenceModel(BuiltByLibraries):
 
     def hardware_flops(self, configuration: SequenceConfiguration) -> float:
         """Return the FLOPs that a device does for one sequence: those of ``flops``, and those that are done again."""
-        if configuration.recompute != BLOCKS_AGAIN:
+        if configuration.activation_checkpointing != BLOCKS_AGAIN:
             return self.flops(configuration)
         again = recomputed_flops(self.sizes, self.matrices, configuration.sequence_length, self.repeats_last)
         return self.flops(configuration) + again

@@ -1,7 +1,7 @@
 """Parts of the networks in TensorFlow: Paddle's layers in Paddle's order, started as Paddle starts them.
 
 Keras is not used: its version 3 builds no graphs for sessions, which parameter servers need, and the batch norms of its
-ranks exchange statistics, which those of the other libraries do not.
+ranks communicate statistics, which those of the other libraries do not.
 """
 
 import math

@@ -81,7 +81,7 @@ def arcface_layer(
     Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of
     all ranks, the same number on every rank, and gradients are scaled so that **averaging the replicated
     parameters over the ranks** gives its gradient, as data parallelism does. The gradient of the shard is
-    complete and must not be exchanged: its parameter has ``no_sync``.
+    complete and must not be communicated: its parameter has ``no_sync``.
     """
     sharded = configuration.classifier == "sharded"
     shard = Shard.of(configuration.classes, rank, world_size) if sharded else Shard(0, configuration.classes, 0, 1)

@@ -22,8 +22,8 @@ STEM, FEATURES = 32, 1280
 def blocks() -> Iterator[tuple[int, int, int, int]]:
     """Yield input channels, expansion, output channels and stride of every inverted residual."""
     channels = STEM
-    for expansion, outputs, repeats, first_stride in STAGES:
-        for stride in (first_stride, *[1] * (repeats - 1)):
+    for expansion, outputs, repetitions, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (repetitions - 1)):
             yield channels, expansion, outputs, stride
             channels = outputs
 

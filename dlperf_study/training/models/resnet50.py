@@ -34,8 +34,8 @@ def backbone_macs(image_size: int) -> int:
 def blocks() -> Iterator[tuple[int, int, int]]:
     """Yield input channels, width and stride of every bottleneck block."""
     channels = STEM
-    for width, repeats, first_stride in STAGES:
-        for stride in (first_stride, *[1] * (repeats - 1)):
+    for width, repetitions, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (repetitions - 1)):
             yield channels, width, stride
             channels = 4 * width
 

@@ -2,7 +2,7 @@
 
 The report trained the ResNet50 of Keras on CIFAR-10: 23,555,082 parameters in 214 tensors, which is
 ResNet-50 plus one bias for each of 26,560 output channels. Keras puts the stride of a stage on the
-first 1x1 convolution; this network keeps it on the 3x3, so it exchanges the same bytes and
+first 1x1 convolution; this network keeps it on the 3x3, so it communicates the same bytes and
 computes a little more.
 """
 

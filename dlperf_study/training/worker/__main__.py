@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.core.code_identity import require_code_of_driver
+from dlperf_study.core.code_identity import require_code_of_controller
 from dlperf_study.core.cpu_group import limited_group
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.signals import die_with_parent
@@ -22,13 +22,13 @@ from dlperf_study.training.frameworks._base import (
     computation_obstacle,
 )
 from dlperf_study.training.worker.feed import Feed
+from dlperf_study.training.worker.injected import injected_wait, plant_slowdown
 from dlperf_study.training.worker.machine_state import MachineState
-from dlperf_study.training.worker.planted import plant_slowdown, planted_wait
 from dlperf_study.training.worker.resources import CpuMeter, MemoryMeter, limit_memory
 from dlperf_study.training.worker.warmup import first_steps, training_steps, warm_up
 from dlperf_study.training.worker.windows import (
+    communication_windows,
     computation_window,
-    exchange_windows,
     input_window,
     settle_in,
     training_window,
@@ -38,10 +38,10 @@ from dlperf_study.training.worker.windows import (
 def main() -> None:
     """Be the trainer or the server that the environment of this process says.
 
-    Raises RunError, before anything is built, if it does not run the measuring code of the driver.
+    Raises RunError, before anything is built, if it does not run the measuring code of the controller.
     """
     die_with_parent()
-    require_code_of_driver()
+    require_code_of_controller()
     file = Path(os.environ[CONFIGURATION_VARIABLE])
     configuration = Configuration.from_mapping(json.loads(file.read_text()), str(file))
     framework = frameworks.load(configuration.framework)
@@ -94,11 +94,11 @@ def measure_windows(
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
-        for window in exchange_windows(trainer, description, of_run.exchange_steps):
+        for window in communication_windows(trainer, description, of_run.communication_only_steps):
             log.window(window)
-        for window in input_window(trainer, feed, of_run.input_steps):
+        for window in input_window(trainer, feed, of_run.input_only_steps):
             log.window(window)
-        ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
+        ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "injected": injected_wait(trainer)}
         ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
         ended |= {"calibration": machine.calibration, "background_cores": machine.background_cores()}
         log.end(initial_checksum, checksum, drain, peak_memory, **ended)

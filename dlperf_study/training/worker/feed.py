@@ -1,11 +1,11 @@
-"""The batches that steps train on: those of the data source, on the device of the rank."""
+"""The batches that steps train on: those of the data loader, on the device of the rank."""
 
 from collections.abc import Callable
 from typing import Any
 
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.training import data_sources
-from dlperf_study.training.data_sources._base import batch_consumer
+from dlperf_study.training import data_loaders
+from dlperf_study.training.data_loaders._base import batch_consumer
 from dlperf_study.training.frameworks._base import Trainer
 
 
@@ -19,7 +19,7 @@ class Feed:
     fetch: Callable[[], None] | None
 
     def __init__(self, configuration: Configuration, trainer: Trainer) -> None:
-        source = data_sources.load(configuration.data_source)
+        source = data_loaders.load(configuration.data_loader)
         consumer = batch_consumer(configuration, trainer.rank, trainer.tensor_library)
         self._trainer, self._batch = trainer, None
         self.batches_ahead = source.batches_ahead(configuration)
@@ -40,7 +40,7 @@ class Feed:
         return self._trainer.train_step(self._batch)
 
     def compute(self) -> Any:
-        """Do a step without exchange with the current batch; return the loss."""
+        """Do a compute-only step with the current batch; return the loss."""
         return self._trainer.computation_step(self._batch)
 
     def close(self) -> None:

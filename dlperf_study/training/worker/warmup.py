@@ -1,7 +1,7 @@
 """The first steps, which prove precision and tuning, the warm-up, and the number of steps of the window after it.
 
 The ranks agree on every number of steps before these begin: a rank with one step more would wait forever for the
-exchange of the others.
+communication of the others.
 """
 
 import math

@@ -6,24 +6,24 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dlperf_study.records.lines import (
-    EXCHANGE,
+    COMMUNICATION_ALONE,
     INPUT,
     TRAINING,
     CollectiveLine,
     TimedWindow,
-    exchange_window_name,
-    part_of_exchange,
+    communication_window_name,
+    part_of_communication,
     size_of_collectives,
 )
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
+from dlperf_study.study.communication import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_COMMUNICATION, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
 from dlperf_study.training.frameworks._base import ObservedTrainer, Trainer, computation_obstacle
 from dlperf_study.training.worker.feed import Feed
 
 #: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
-#: Bytes of the smallest exchange, about one packet, and how many sizes there are from it to all gradients.
-SMALLEST_EXCHANGE, EXCHANGE_SIZES = 4096, 5
+#: Bytes of the smallest transfer, about one packet, and how many sizes there are from it to all gradients.
+SMALLEST_COMMUNICATION, COMMUNICATION_SIZES = 4096, 5
 
 
 def measure(
@@ -89,25 +89,25 @@ def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:
     return measure(trainer, TRAINING, feed.train, steps, feed)
 
 
-def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:
-    """Measure the exchange alone, of parts of the gradients and of all, where there is one."""
-    if trainer.exchange_kind == NO_EXCHANGE or not steps:
+def communication_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:
+    """Measure communication alone, of parts of the gradients and of all, where there is one."""
+    if trainer.communication_kind == NO_COMMUNICATION or not steps:
         return
-    if trainer.exchange_kind == COLLECTIVES:
-        yield from _collective_windows(cast(ObservedTrainer, trainer), description["exchanges"], steps)
+    if trainer.communication_kind == COLLECTIVES:
+        yield from _collective_windows(cast(ObservedTrainer, trainer), description["collective_operations"], steps)
         return
     gradient_bytes = description["gradient_bytes"]
-    sizes = exchange_sizes(gradient_bytes) if trainer.exchange_kind == ALL_REDUCE else [gradient_bytes]
+    sizes = communication_sizes(gradient_bytes) if trainer.communication_kind == ALL_REDUCE else [gradient_bytes]
     for size in sizes:
-        exchange = trainer.exchange(size)
-        settle_in(exchange)
-        name = EXCHANGE if size == gradient_bytes else part_of_exchange(size)
-        window = measure(trainer, name, exchange, steps)
+        communicate = trainer.communicate(size)
+        settle_in(communicate)
+        name = COMMUNICATION_ALONE if size == gradient_bytes else part_of_communication(size)
+        window = measure(trainer, name, communicate, steps)
         yield replace(window, bytes=size)
 
 
 def _collective_windows(
-    trainer: ObservedTrainer, exchanges: Sequence[CollectiveLine], steps: int
+    trainer: ObservedTrainer, collective_operations: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
     """Measure the collectives of a step alone: of each kind, of each group, and all; fewest bytes first.
 
@@ -116,23 +116,23 @@ def _collective_windows(
     """
     parts: list[tuple[CollectiveKind | None, str | None]] = [(kind, None) for kind in COLLECTIVE_KINDS]
     parts += [(None, group) for group in DIMENSIONS]
-    largest = {part: trainer.agreed_maximum(size_of_collectives(exchanges, *part)) for part in parts}
+    largest = {part: trainer.agreed_maximum(size_of_collectives(collective_operations, *part)) for part in parts}
     kinds, groups = ([part for part in parts if part[i] and largest[part]] for i in (0, 1))
     several = [part for same in (kinds, groups) if len(same) > 1 for part in same]
     for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
-        exchange = trainer.exchange_alone(kind, group)
-        settle_in(exchange)
-        window = measure(trainer, exchange_window_name(kind, group), exchange, steps)
-        yield replace(window, bytes=size_of_collectives(exchanges, kind, group) or None)
+        communicate = trainer.communication_alone(kind, group)
+        settle_in(communicate)
+        window = measure(trainer, communication_window_name(kind, group), communicate, steps)
+        yield replace(window, bytes=size_of_collectives(collective_operations, kind, group) or None)
 
 
 def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:
-    """Measure steps without exchange, where there is one to leave out; they leave no trace in what is trained.
+    """Measure compute-only steps, where there is one to leave out; they leave no trace in what is trained.
 
     A half before the training window and a half after it: what drifts from one to the other has the same mean as what
     drifts through the window between them.
     """
-    if trainer.exchange_kind == NO_EXCHANGE or not steps or computation_obstacle(trainer):
+    if trainer.communication_kind == NO_COMMUNICATION or not steps or computation_obstacle(trainer):
         return
     trainer.settle()
     with trainer.local_updates():
@@ -153,13 +153,13 @@ def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[TimedWind
     yield measure(trainer, INPUT, feed.fetch, steps)
 
 
-def exchange_sizes(gradient_bytes: int) -> list[int]:
+def communication_sizes(gradient_bytes: int) -> list[int]:
     """Return sizes in bytes, in geometric progression from 4 KiB to all gradients; fewer for a few gradients.
 
     All but the last are multiples of four bytes, so that no element of a gradient is cut.
     """
-    factor = (gradient_bytes / SMALLEST_EXCHANGE) ** (1 / (EXCHANGE_SIZES - 1))
-    sizes = {4 * round(SMALLEST_EXCHANGE * factor**k / 4) for k in range(EXCHANGE_SIZES - 1)}
+    factor = (gradient_bytes / SMALLEST_COMMUNICATION) ** (1 / (COMMUNICATION_SIZES - 1))
+    sizes = {4 * round(SMALLEST_COMMUNICATION * factor**k / 4) for k in range(COMMUNICATION_SIZES - 1)}
     return [*sorted(size for size in sizes if size < gradient_bytes), gradient_bytes]
 
 

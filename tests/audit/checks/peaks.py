@@ -46,8 +46,8 @@ CASES: Cases = {
         "by none": ("E", [rate("3000", **_V100)]),
         "also spelt": ("E", [rate("36600", **_V100 | {"model": "ResNet 50", "device_name": "V100"})]),
         **{
-            f"{text} on an A100 in {name}": (outcome, [rate(text, **_A100 | {"precision": name})])
-            for text, outcome in (("2325", "."), ("60000", "E"))
+            f"{text} on an A100 in {name}": (status, [rate(text, **_A100 | {"precision": name})])
+            for text, status in (("2325", "."), ("60000", "E"))
             for name in ("tf32", "amp", "bf16")
         },
         "an A1000 is another device": ("", [rate("60000", **_A100 | {"device_name": "RTX A1000", "precision": "amp"})]),

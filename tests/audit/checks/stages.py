@@ -11,7 +11,7 @@ _STAGES = {
     "forward_backward_seconds": "0.49",
 }
 _TASK = number("task_process_seconds", "143.789", 2)
-_EXCHANGE = number("report_gradient_seconds", "33.6484", 2)
+_COMMUNICATION = number("report_gradient_seconds", "33.6484", 2)
 _RATIO = "computation_to_communication"
 
 
@@ -33,7 +33,7 @@ CASES: Cases = {
         "a sum above the whole": (".....E", _task(forward_backward_seconds="0.89")),
         "a sum below the whole": (".....N", _task(task_process_seconds="9.34")),
         "stages that were cut off": ("......", _task(task_process_seconds="8.44")),
-        "copying longer than the exchange": ("....W.", _task(tensor_numpy_seconds="7.79")),
+        "copying longer than the communication": ("....W.", _task(tensor_numpy_seconds="7.79")),
         "in the order of devices": ("W", _updates((2, "0.6"), (1, "5.59"))),
         "half as long again": (".", _updates((1, "0.5"), (2, "0.75"))),
         "next to a single time": (
@@ -43,10 +43,10 @@ CASES: Cases = {
         "a time without devices": ("W", _updates((1, "5.59"), (None, "0.6"))),
     },
     "shares": {
-        "a right ratio": (".", [_TASK, _EXCHANGE, number(_RATIO, "10 : 3", 2)]),
-        "a right share": (".", [_TASK, _EXCHANGE, number("communication_share", "23.4%", 2)]),
-        "a wrong ratio": ("E", [_TASK, _EXCHANGE, number(_RATIO, "10 : 4", 2)]),
-        "no exchange": ("", [_TASK, number("report_gradient_seconds", "0", 2), number(_RATIO, "10 : 3", 2)]),
+        "a right ratio": (".", [_TASK, _COMMUNICATION, number(_RATIO, "10 : 3", 2)]),
+        "a right share": (".", [_TASK, _COMMUNICATION, number("communication_share", "23.4%", 2)]),
+        "a wrong ratio": ("E", [_TASK, _COMMUNICATION, number(_RATIO, "10 : 4", 2)]),
+        "no communication": ("", [_TASK, number("report_gradient_seconds", "0", 2), number(_RATIO, "10 : 3", 2)]),
         "allowed": (".", _next_to("2.66")),
         "forbidden": ("W", _next_to("4.00")),
         "far below": ("N", _next_to("1.83")),

@@ -18,16 +18,16 @@ for module in (conventions, curves, peaks, plausibility, rates, ratios, runs, st
 def test_every_check_has_a_table_that_is_right_and_one_that_is_wrong():
     assert set(CASES) == set(names())
     for cases in CASES.values():
-        assert any(set(outcome) == {"."} for outcome, _ in cases.values())
-        assert any(set(outcome) & {"E", "W", "N"} for outcome, _ in cases.values())
+        assert any(set(status) == {"."} for status, _ in cases.values())
+        assert any(set(status) & {"E", "W", "N"} for status, _ in cases.values())
 
 
 @pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in CASES.items() for case in cases])
 def test_a_check_examines_a_table(check, case, snapshot):
-    outcome, rows = CASES[check][case]
+    status, rows = CASES[check][case]
     examined = list(load(check).examine(results(rows)))
     diagnostics = [diagnostic for diagnostic in examined if diagnostic]
-    assert "".join(diagnostic.severity[0].upper() if diagnostic else "." for diagnostic in examined) == outcome
+    assert "".join(diagnostic.severity[0].upper() if diagnostic else "." for diagnostic in examined) == status
     for diagnostic in diagnostics:
         explained = [f"  or: {explanation}" for explanation in diagnostic.explanations]
         assert "\n".join([diagnostic.computation, f"  {', '.join(diagnostic.keys)}", *explained]) == snapshot

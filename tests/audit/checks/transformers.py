@@ -40,8 +40,8 @@ CASES: Cases = {
         "another architecture": (".", _share("mfu", "70%")),
         "no sizes": ("", _share("mfu", "40%", model="gpt")),
         **{
-            f"hfu {printed}": (outcome, [number("hfu", printed), number("mfu", "30%")])
-            for printed, outcome in (("40%", "."), ("30%", "."), ("27%", "E"), ("60%", "E"))
+            f"hfu {printed}": (status, [number("hfu", printed), number("mfu", "30%")])
+            for printed, status in (("40%", "."), ("30%", "."), ("27%", "E"), ("60%", "E"))
         },
     },
 }

@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.audit.published.points import Published, exchange_points
+from dlperf_study.audit.published.points import Published, communication_points
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 
 
@@ -48,7 +48,7 @@ def test_without_a_single_device_there_is_no_speedup_and_without_a_source_no_poi
 
 
 def test_communication_is_told_in_the_words_of_its_source():
-    points = exchange_points(Published.read(("elasticdl_allreduce_wiki",)).cells)
+    points = communication_points(Published.read(("elasticdl_allreduce_wiki",)).cells)
     communication = {(row.table, row.world_size): row.communication for row in points.itertuples()}
     assert communication["minikube_mobilenet_v2", 3] == "10: 6"
     assert communication["cpu_mobilenet_v2", 4] == "44.7%"

@@ -39,7 +39,7 @@ def test_numbers_have_keys_of_their_own_and_programs_stand_apart(cells):
     assert set(cells["source"]) == set(source_names())
     tables = cells[(cells["source"] == "dlperf_pytorch_resnet50") & (cells["table"] != "runs")]
     assert len(tables["series"].unique()) == len(tables["extra"].unique()) == 4
-    named = [name.removeprefix("our_") for name in cells.columns if name.startswith("our_")]
+    named = [name.removeprefix("matching_") for name in cells.columns if name.startswith("matching_")]
     assert set(named) <= set(FIELD_NAMES)
 
 
@@ -65,7 +65,7 @@ def test_a_dash_is_kept_as_printed_and_has_no_value(cells):
 
 
 def test_a_line_differs_in_devices_only(cells):
-    along = {"nodes", "devices_per_node", "world_size", "global_batch", "our_nodes", "our_devices_per_node"}
+    along = {"nodes", "devices_per_node", "world_size", "global_batch", "matching_nodes", "matching_devices_per_node"}
     apart = [name for name in FACTS if name not in along | {"scope", "role", "estimator", "inferred"}]
     for _, line in cells.groupby("series"):
         assert (line[apart].nunique(dropna=False) == 1).all()

@@ -17,12 +17,15 @@ def throughputs(source):
 def configurations(study, **changes):
     """Return the configurations of a study as rows on GPUs, with some columns changed."""
     plan = build_plan(load_study(study), cluster(nodes=100, devices_per_node=8), anything_goes)
-    rows = [{"identity": entry.configuration.identity, **entry.configuration.as_dict()} for entry in plan.entries]
+    rows = [
+        {"configuration_id": entry.configuration.configuration_id, **entry.configuration.as_dict()}
+        for entry in plan.entries
+    ]
     return pd.DataFrame(rows).assign(**{"device": "gpu", **changes})
 
 
-def identities(numbers, ours):
-    return [match.identities for match in SameQuestion(numbers, ours).matches()]
+def configuration_ids(numbers, ours):
+    return [match.configuration_ids for match in SameQuestion(numbers, ours).matches()]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +38,8 @@ def identities(numbers, ours):
         ({"optimizer": "sgd"}, True),
         ({"device": "cpu"}, False),
         ({"device": None}, False),
-        ({"image_set": "imagenet"}, False),
-        ({"data_source": "python_queue"}, True),
+        ({"image_dataset": "imagenet"}, False),
+        ({"data_loader": "python_queue"}, True),
         ({"memory_format": "nhwc"}, False),
         ({"gradient_compression": "fp16"}, False),
         ({"classes": pd.NA}, False),
@@ -44,14 +47,14 @@ def identities(numbers, ours):
 )
 def test_what_must_be_the_same(changes, is_same):
     ours = configurations("arcface", classifier="sharded", sample_ratio=1.0, classes=85742)
-    assert all(identities(throughputs(PLSC), ours.assign(**changes))) == is_same
-    assert any(identities(throughputs(PLSC), ours.assign(**changes))) == is_same
+    assert all(configuration_ids(throughputs(PLSC), ours.assign(**changes))) == is_same
+    assert any(configuration_ids(throughputs(PLSC), ours.assign(**changes))) == is_same
 
 
 def test_another_library_is_another_question():
     numbers = throughputs(VGG16)
     ours = configurations("vgg16_parameter_server", device="cpu").query("framework.str.startswith('paddle_')")
-    answered = numbers[[bool(found) for found in identities(numbers, ours)]]
+    answered = numbers[[bool(found) for found in configuration_ids(numbers, ours)]]
     assert set(answered["framework"]) == {"PaddlePaddle"}
     assert len(answered) == (numbers["framework"] == "PaddlePaddle").sum() == 32
 
@@ -59,16 +62,16 @@ def test_another_library_is_another_question():
 def test_numbers_on_cpus_stand_next_to_none_on_gpus_and_read_images_next_to_none_made_up():
     numbers = throughputs(WIKI)
     ours = configurations("allreduce", framework="tensorflow_mirrored")
-    in_any_table = ("device", "framework", "data_source", "image_set", "images")
+    in_any_table = ("device", "framework", "data_loader", "image_dataset", "images")
     ours = ours.drop_duplicates(["device", *(name for name in SAME if name not in in_any_table)])
     for device in ("cpu", "gpu"):
-        for data_source, image_set in (("files", "cifar10"), ("synthetic_device", "none")):
-            of_kind = ours.assign(device=device, data_source=data_source, image_set=image_set)
-            is_answered = [bool(found) for found in identities(numbers, of_kind)]
-            expected = (numbers["device"] == device) & (data_source == "files")
+        for data_loader, image_dataset in (("files", "cifar10"), ("synthetic_device", "none")):
+            of_kind = ours.assign(device=device, data_loader=data_loader, image_dataset=image_dataset)
+            is_answered = [bool(found) for found in configuration_ids(numbers, of_kind)]
+            expected = (numbers["device"] == device) & (data_loader == "files")
             assert is_answered == list(expected)
-    in_other_format = ours.assign(device="cpu", data_source="files", image_set="cifar10", memory_format="nchw")
-    assert not any(identities(numbers, in_other_format)), "TensorFlow's convolutions take NHWC on a CPU"
+    in_other_format = ours.assign(device="cpu", data_loader="files", image_dataset="cifar10", memory_format="nchw")
+    assert not any(configuration_ids(numbers, in_other_format)), "TensorFlow's convolutions take NHWC on a CPU"
 
 
 def test_a_number_without_a_match_has_the_differences_to_the_most_similar_configuration():
@@ -90,24 +93,24 @@ def test_the_most_similar_configuration_is_one_that_was_measured():
 
 def test_what_a_source_does_not_state_is_named():
     [match, *_] = SameQuestion(throughputs(PLSC), configurations("arcface")).matches()
-    assert "data_source" in match.unstated
+    assert "data_loader" in match.unstated
     assert {"framework", "batch_per_device", "images"}.isdisjoint(match.unstated)
 
 
 def test_a_configuration_without_a_number_has_the_differences_to_the_most_similar_number():
     ours = configurations("arcface")
     unmatched = SameQuestion(throughputs(PLSC), ours).unmatched()
-    assert set(unmatched) == set(ours["identity"]) - {
-        name for match in identities(throughputs(PLSC), ours) for name in match
+    assert set(unmatched) == set(ours["configuration_id"]) - {
+        name for match in configuration_ids(throughputs(PLSC), ours) for name in match
     }
     replicated = ours[(ours["classifier"] == "replicated") & (ours["classes"] == 85742)]
-    assert unmatched[replicated["identity"].iloc[0]] == (Difference("classifier", "sharded", "replicated"),)
+    assert unmatched[replicated["configuration_id"].iloc[0]] == (Difference("classifier", "sharded", "replicated"),)
 
 
 def test_made_up_and_read_images_are_one_difference_where_the_source_names_its_data_source():
-    ours = configurations("resnet50").query("precision == 'fp32' and data_source == 'synthetic_device'").head(1)
+    ours = configurations("resnet50").query("precision == 'fp32' and data_loader == 'synthetic_device'").head(1)
     [match, *_] = SameQuestion(throughputs("dlperf_paddle_resnet50"), ours).matches()
-    assert match.differences == (Difference("data_source", "files", "synthetic_device"),)
+    assert match.differences == (Difference("data_loader", "files", "synthetic_device"),)
 
 
 def test_without_numbers_or_configurations_nothing_matches():

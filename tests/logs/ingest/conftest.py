@@ -26,7 +26,7 @@ REQUIRED_METADATA = {
     "model": "resnet50",
     "nodes": 1,
     "devices_per_node": 1,
-    "servers": 0,
+    "parameter_servers": 0,
     "batch_per_device": 128,
     "precision": "fp32",
 }
@@ -102,19 +102,19 @@ def declare(folder, **changes):
 def write_identity(file, runs):
     """Write a confirmed identity of one configuration with these runs."""
     configuration = {**REQUIRED_METADATA, "runs": runs}
-    identity = {
+    configuration_id = {
         "confirmed": True,
         "study": "logs",
         "scaling": "weak",
         "baseline": {},
         "configurations": [configuration],
     }
-    file.write_text(yaml.safe_dump(identity, sort_keys=False))
+    file.write_text(yaml.safe_dump(configuration_id, sort_keys=False))
 
 
 def refusals(dataset):
     """Return why runs were refused, by case and repetition; those that were counted are not among them."""
-    runs = dataset.runs[dataset.runs["outcome"] != "completed"]
+    runs = dataset.runs[dataset.runs["status"] != "completed"]
     assert runs["throughput"].isna().all()
     return {f"{run.nodes}n{run.devices_per_node}g {run.repetition}": run.reason for run in runs.itertuples()}
 

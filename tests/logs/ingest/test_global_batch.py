@@ -17,7 +17,7 @@ def write(folder, seconds, **metadata):
 @pytest.fixture
 def job_logs(folder):
     (folder / "log_format.yaml").write_text(FORMAT)
-    (folder / "identity.yaml").write_text(
+    (folder / "metadata.yaml").write_text(
         "confirmed: true\nstudy: logs\nscaling: strong\nbaseline: {nodes: 1, devices_per_node: 4}\n"
     )
     return folder

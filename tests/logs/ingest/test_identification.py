@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import DlperfStudyError, LogError, MetadataError
-from dlperf_study.logs.declared_metadata import read_identity_file
+from dlperf_study.logs.declared_metadata import read_metadata_file
 from dlperf_study.logs.identification import describe, identify_logs
 from dlperf_study.logs.metadata import metadata_problems
 from tests.logs.ingest.conftest import declare
@@ -47,7 +47,7 @@ def test_a_proposal_of_any_folder_can_be_accepted_later(tmp_path, folder, name):
 def test_a_name_that_is_no_folder_of_outputs_is_refused_and_nothing_is_written(folder, name):
     with pytest.raises(MetadataError, match=re.escape(repr(name))):
         identify_logs(folder, name)
-    assert not (folder / "identity.yaml").exists()
+    assert not (folder / "metadata.yaml").exists()
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -55,10 +55,10 @@ def test_accepting_confirms_the_file_as_it_was_edited(folder):
     file = identify_logs(folder).file
     file.write_text(file.read_text().replace("model: r50", "model: resnet50 # mine"))
     assert identify_logs(folder, accept=True).confirmed
-    identity, confirmed = read_identity_file(file)
+    configuration_id, confirmed = read_metadata_file(file)
     assert confirmed
     assert "resnet50 # mine" in file.read_text()
-    assert identity.configurations[0].parameters["model"] == "resnet50"
+    assert configuration_id.configurations[0].parameters["model"] == "resnet50"
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -66,7 +66,7 @@ def test_a_proposal_names_unstated_parameters_and_how_to_confirm(folder, write_l
     write_log("notes.txt")
     text = describe(identify_logs(folder))
     [unstated] = [line for line in text.splitlines() if line.startswith("Not stated")]
-    assert {"image_size", "data_source"} <= set(unstated.split(", "))
+    assert {"image_size", "data_loader"} <= set(unstated.split(", "))
     assert "batch_per_device" not in unstated
     assert text.replace(unstated, "") == snapshot
 
@@ -185,7 +185,7 @@ def test_an_unknown_key_is_named(folder, write_log):
     write_log("1n1g/r50_b128_fp32_1.log")
     file = identify_logs(folder).file
     file.write_text(file.read_text().replace("nodes: 1\n", "node: 1\n"))
-    with pytest.raises(DlperfStudyError, match=r"identity\.yaml: configurations\[0\]: .* node;"):
+    with pytest.raises(DlperfStudyError, match=r"metadata\.yaml: configurations\[0\]: .* node;"):
         identify_logs(folder, accept=True)
     file.unlink()
     declare(folder, modell="x")
@@ -200,7 +200,7 @@ def test_an_archive_is_read_in_place_and_its_proposal_is_next_to_it(folder, tmp_
         for file in sorted(folder.rglob("*.log")):
             opened.write(file, file.relative_to(folder))
     logs = identify_logs(archive)
-    assert logs.file == tmp_path / "all.identity.yaml"
+    assert logs.file == tmp_path / "all.metadata.yaml"
     assert len(logs.study.configurations) == 3
     assert logs.study.name == "all"
 

@@ -16,7 +16,7 @@ def test_configurations_have_the_size_of_their_job_and_are_not_quick():
     assert metadata(nodes=2, devices_per_node=8).job_size == JobSize(2, 8, 128)
     assert metadata(nodes=2, devices_per_node=8, devices=4).job_size == JobSize(2, 2, 512, 4)
     configuration = metadata("a.log").configuration("study")
-    assert (configuration.quick, configuration.repeats, configuration.study) == (False, 1, "study")
+    assert (configuration.quick, configuration.repetitions, configuration.study) == (False, 1, "study")
 
 
 def test_configurations_with_the_same_metadata_are_one_with_all_runs_in_order():

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from dlperf_study.core.errors import EvidenceError, MetadataError
+from dlperf_study.core.errors import MetadataError, RecordError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect, up_to_date
 from dlperf_study.dataset.ingestion import run_reader
@@ -31,20 +31,22 @@ def test_logs_become_the_tables_of_a_study(ingested):
     assert dataset.configurations["throughput"].to_numpy() == pytest.approx(RATE * np.array([1, 8, 80]), rel=0.005)
     assert dataset.configurations["speedup"].to_numpy() == pytest.approx([1, 8, 80], rel=0.005)
     assert dataset.configurations[["image_size", "optimizer"]].isna().all(axis=None)
-    assert dataset.configurations["servers"].tolist() == [0, 0, 0]
+    assert dataset.configurations["parameter_servers"].tolist() == [0, 0, 0]
     assert "error" not in set(dataset.diagnostics["severity"])
     assert dataset.plan.ingested_from
     # The start-up is left out, and DLPerf's window is next to the steady one.
     run = dataset.runs.iloc[0]
     assert (run.printed_lines, run.steady_lines, run.settled_at_step, run.steadiness) == (121, 116, 5, "steady")
-    steps = dataset.steps[(dataset.steps["identity"] == run.identity) & (dataset.steps["repetition"] == 1)]
+    steps = dataset.steps[
+        (dataset.steps["configuration_id"] == run.configuration_id) & (dataset.steps["repetition"] == 1)
+    ]
     assert steps["window"].value_counts().to_dict() == {"training": 116, "warmup": 5, "left_out": 0}
     counted = steps[steps["window"] == "training"]
     assert run.throughput == pytest.approx(128 * len(counted) / counted["seconds"].sum())
     assert run.final_loss == pytest.approx(5.8)
     assert run.fixed_window == "20 to 119"
-    assert run.fixed_window_mean_of_rates == pytest.approx(RATE, rel=0.005)
-    assert run.fixed_window_mean_of_rates >= run.fixed_window_throughput
+    assert run.fixed_window_mean_step_throughput == pytest.approx(RATE, rel=0.005)
+    assert run.fixed_window_mean_step_throughput >= run.fixed_window_throughput
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -85,7 +87,7 @@ def test_a_log_of_two_levels_shows_them_instead_of_one_rate(ingested, write_log,
     dataset = ingested()
     run = dataset.runs.iloc[0]
     assert refusals(dataset) == snapshot
-    assert re.findall(r"[\d.]+", run.rate_levels) == ["349.902", "5", "59", "174.893", "60", "120"]
+    assert re.findall(r"[\d.]+", run.throughput_levels) == ["349.902", "5", "59", "174.893", "60", "120"]
     assert run.behaviour == "slow-down"
 
 
@@ -119,9 +121,9 @@ def test_validation_stalls_of_a_complete_log_are_detected(folder, ingested, snap
     assert run.wall_throughput == pytest.approx(printed_with_stalls, rel=0.002)
     assert run.wall_throughput == pytest.approx(0.858 * run.throughput, rel=0.002)
     assert run.fixed_window == "50 to 149"
-    assert run.fixed_window_mean_of_rates < 0.6 * run.throughput
+    assert run.fixed_window_mean_step_throughput < 0.6 * run.throughput
     # The fixed window has one line of this log only.
-    assert diagnosed(dataset, "throughput", "fixed_window_mean_of_rates") == snapshot
+    assert diagnosed(dataset, "throughput", "fixed_window_mean_step_throughput") == snapshot
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -145,12 +147,12 @@ def test_a_single_declared_configuration_has_no_baseline_that_nobody_declared(fo
 def test_a_declared_baseline_and_stated_parameters_are_kept(folder, ingested):
     file = identify_logs(folder).file
     text = file.read_text().replace("devices_per_node: 1}", "devices_per_node: 8}")
-    file.write_text(text.replace("precision: fp32", "precision: fp32\n  image_size: 224\n  link: NVLink"))
+    file.write_text(text.replace("precision: fp32", "precision: fp32\n  image_size: 224\n  interconnect: NVLink"))
     dataset = ingested()
     assert dataset.configurations["is_baseline"].tolist() == [False, True, False]
     assert dataset.configurations["image_size"].tolist() == [224, 224, 224]
     assert dataset.configurations["efficiency"].to_numpy() == pytest.approx([1, 1, 1], rel=0.01)
-    assert set(dataset.runs["link"]) == {"NVLink"}
+    assert set(dataset.runs["interconnect"]) == {"NVLink"}
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -168,7 +170,7 @@ def test_studies_of_one_name_are_never_confused(ingested, folder, paths, refused
     assert len(up_to_date(paths).runs) == len(dataset.runs)
     example_study(StudyPaths.of("measured"))
     refuse_others(paths, folder)
-    with pytest.raises(EvidenceError):
+    with pytest.raises(RecordError):
         collect(paths)
     for study, other_folder in ((StudyPaths.of("measured"), folder), (paths, folder.parent)):
         with refused(MetadataError):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dlperf_study.audit.published import load_source
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, dlperf_results, runs_by_case, write_like_dlperf
 from tests.logs.ingest.conftest import declare, write_docs_format, write_docs_log
 
@@ -114,6 +114,6 @@ def test_logs_that_dlperf_has_no_extractor_for_are_refused(ingested, folder, pat
     dataset = ingested()
     assert dataset.runs[RATE].isna().all()
     assert not dataset.diagnostics["subject"].str.startswith("fixed_window").any()
-    with pytest.raises(EvidenceError, match=r"--like-dlperf: .*: DLPerf has no extractor for such logs"):
+    with pytest.raises(RecordError, match=r"--like-dlperf: .*: DLPerf has no extractor for such logs"):
         write_like_dlperf(paths)
     assert not paths.like_dlperf.exists()

@@ -28,7 +28,11 @@ def test_a_log_is_read_by_the_format_of_the_docs(folder, ingested):
     [run] = dataset.runs.itertuples()
     # It is the rate of one of four ranks, which step together.
     assert run.throughput == pytest.approx(4 * 512.3)
-    assert (run.log_format, run.printed_rate, run.printed_lines) == ("our_trainer", "samples/s of one process", 20)
+    assert (run.log_format, run.printed_throughput, run.printed_lines) == (
+        "our_trainer",
+        "samples/s of one process",
+        20,
+    )
     assert run.final_loss == pytest.approx(6.71)
     assert not dataset.diagnostics["message"].str.contains("log_format|of no run").any()
 
@@ -47,7 +51,7 @@ def test_a_single_log_is_read_by_the_format_next_to_it(folder):
     log = folder / "1n1g_r50_b32_fp32_1.log"
     write_docs_log(log)
     write_docs_format(folder)
-    write_identity(folder / "1n1g_r50_b32_fp32_1.identity.yaml", [{"repetition": 1, "logs": [log.name]}])
+    write_identity(folder / "1n1g_r50_b32_fp32_1.metadata.yaml", [{"repetition": 1, "logs": [log.name]}])
     [file] = identify_logs(log).files
     assert file.source.own_format
     assert read_log(file.source).format.name == "our_trainer"
@@ -155,7 +159,7 @@ def test_a_table_and_json_objects_are_read_by_columns(folder, ingested):
     assert runs.loc["resnet50", "throughput"] == pytest.approx(256 / 0.2501, rel=1e-3)
     assert runs.loc["resnet50", "wall_throughput"] == pytest.approx(256 / 0.2503, rel=1e-3)
     assert runs.loc["bert_base", "throughput"] == pytest.approx(2 * 50_095 / 512, rel=1e-2)
-    assert runs.loc["bert_base", "printed_rate"] == "tokens/s of each device"
+    assert runs.loc["bert_base", "printed_throughput"] == "tokens/s of each device"
 
 
 def test_a_table_whose_cells_are_in_quotes_after_a_mark_of_utf_8_is_the_same(folder):

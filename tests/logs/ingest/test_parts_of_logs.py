@@ -14,7 +14,7 @@ def write(folder, parts, text):
     for run, part in zip(runs, parts, strict=True):
         if part:
             run["part"] = part
-    write_identity(folder / "identity.yaml", runs)
+    write_identity(folder / "metadata.yaml", runs)
     (folder / LOG).write_text(text)
 
 
@@ -43,8 +43,8 @@ def test_ranks_of_one_stream_start_over_together(folder, ingested):
             f"[1,{rank}]<stdout>:{line}\n" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)
         ]
     write(folder, (1, 2), "".join(runs))
-    identity = folder / "identity.yaml"
-    identity.write_text(identity.read_text().replace("devices_per_node: 1", "devices_per_node: 2"))
+    configuration_id = folder / "metadata.yaml"
+    configuration_id.write_text(configuration_id.read_text().replace("devices_per_node: 1", "devices_per_node: 2"))
     dataset = ingested()
     assert refusals(dataset) == {}
     assert dataset.runs["throughput"].tolist() == pytest.approx([700, 350], rel=0.01)

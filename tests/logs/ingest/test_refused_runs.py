@@ -108,15 +108,15 @@ def contradicts_its_name(folder, write_log, head):
     write_log(SECOND, head=(head,))
 
 
-@refuses("1n1g 1", sample="nvidia_dll_pytorch_resnet50_real", data_source="files")
-@refuses("1n1g 1", sample="tf_cnn_benchmarks_real", data_source="files")
-@refuses(sample="tf_cnn_benchmarks_real", data_source="synthetic_device")
-@refuses("1n1g 1", sample="horovod_synthetic_real", data_source="dali")
-@refuses("1n1g 1", sample="paddle_resnet50_elapse_constructed", data_source="dali")
-def contradicts_its_data_source_or_not(folder, write_log, sample, data_source):
+@refuses("1n1g 1", sample="nvidia_dll_pytorch_resnet50_real", data_loader="files")
+@refuses("1n1g 1", sample="tf_cnn_benchmarks_real", data_loader="files")
+@refuses(sample="tf_cnn_benchmarks_real", data_loader="synthetic_device")
+@refuses("1n1g 1", sample="horovod_synthetic_real", data_loader="dali")
+@refuses("1n1g 1", sample="paddle_resnet50_elapse_constructed", data_loader="dali")
+def contradicts_its_data_loader_or_not(folder, write_log, sample, data_loader):
     """Most samples are of more devices or steps, which is why they are refused in any case."""
     shutil.copy(SAMPLES / f"{sample}.log", folder / "run_1.log")
-    declare(folder, batch_per_device=64, data_source=data_source)
+    declare(folder, batch_per_device=64, data_loader=data_loader)
 
 
 @refuses("1n8g 1", sample_ratio=1.0, batch=128)
@@ -187,6 +187,6 @@ def test_a_run_that_can_not_be_counted_is_refused_with_the_reason(
     reasons = refusals(dataset)
     assert set(reasons) == runs
     assert reasons == snapshot
-    counted = dataset.runs[dataset.runs["outcome"] == "completed"]
+    counted = dataset.runs[dataset.runs["status"] == "completed"]
     assert counted["throughput"].notna().all()
     assert set(dataset.steps["repetition"]) == set(counted["repetition"])

@@ -74,7 +74,7 @@ def test_lines_of_a_second_program_are_compared_where_the_format_is_named(folder
 
 def test_a_total_is_compared_with_the_rates_of_ranks(folder, ingested):
     text = (SAMPLES / "horovod_synthetic_real.log").read_text()
-    declared = {"devices_per_node": 4, "batch_per_device": 32, "framework": "horovod", "data_source": "synthetic"}
+    declared = {"devices_per_node": 4, "batch_per_device": 32, "framework": "horovod", "data_loader": "synthetic"}
     assert diagnostics_of(folder, ingested, text, **declared)[0] == []
     wrong = text.replace("432.8", "332.8")
     assert wrong != text

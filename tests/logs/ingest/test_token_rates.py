@@ -11,7 +11,7 @@ from dlperf_study.api.explorer import data_rows, printed_rows
 from dlperf_study.api.plot import known_metrics, varying_columns
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import read_dataset_results
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.report import figures
@@ -36,7 +36,7 @@ def write(folder, devices, rate, **metadata):
 @pytest.fixture
 def token_logs(folder):
     (folder / "log_format.yaml").write_text(FORMAT)
-    (folder / "identity.yaml").write_text(
+    (folder / "metadata.yaml").write_text(
         "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {devices_per_node: 1}\n"
     )
     return folder
@@ -57,8 +57,8 @@ def test_tokens_alone_have_a_speedup_and_no_samples(tokens_alone):
     assert rows["device_token_throughput"].tolist() == pytest.approx([10_002.5, 9_002.5], rel=1e-3)
     assert rows["speedup"].tolist() == pytest.approx([1, 3.6], rel=1e-3)
     assert rows["efficiency"].tolist() == pytest.approx([1, 0.9], rel=1e-3)
-    assert rows[["throughput", "step_seconds", "mean_of_rates"]].isna().all(axis=None)
-    assert dataset.runs["outcome"].tolist() == ["completed"] * 4
+    assert rows[["throughput", "step_seconds", "mean_step_throughput"]].isna().all(axis=None)
+    assert dataset.runs["status"].tolist() == ["completed"] * 4
     assert np.isnan(dataset.steps["seconds"]).all()
     assert dataset.diagnostics["message"].str.contains("state tokens_per_sample").sum() == 4
 
@@ -103,7 +103,7 @@ def test_dates_are_compared_by_tokens_and_never_with_samples(token_logs, ingeste
     in_tokens, later, in_samples = measurements
     [[_, before, after, change]] = history_tables.throughput_changes(compare_measurements(in_tokens, later)).rows
     assert (before.text[:2], after.text[:1], change.text[:3]) == ("10", "9", "0.9")
-    with refused(EvidenceError):
+    with refused(RecordError):
         compare_measurements(later, in_samples)
 
 

@@ -50,7 +50,7 @@ def test_a_run_of_mlflow_is_one_log(folder, mlruns, ingested):
     declare(folder)
     dataset = ingested()
     [run] = dataset.runs.itertuples()
-    assert (run.repetition, run.outcome) == (1, "completed")
+    assert (run.repetition, run.status) == (1, "completed")
     assert run.throughput == pytest.approx(350, rel=0.002)
     assert not dataset.diagnostics["message"].str.contains("of no run").any()
 
@@ -81,9 +81,9 @@ RUNS_OF_DATABASE = [{"repetition": number, "logs": [f"mlflow.db/{name}"]} for nu
 
 def test_the_runs_in_the_database_of_mlflow_are_logs(folder, database, ingested):
     # The names that MLflow makes up do not say which run is which repetition.
-    write_identity(folder / "identity.yaml", RUNS_OF_DATABASE)
+    write_identity(folder / "metadata.yaml", RUNS_OF_DATABASE)
     dataset = ingested()
-    assert dataset.runs["outcome"].tolist() == ["completed"] * 2
+    assert dataset.runs["status"].tolist() == ["completed"] * 2
     assert dataset.runs["throughput"].tolist() == pytest.approx([350, 351], rel=0.002)
     assert not dataset.diagnostics["message"].str.contains("of no run").any()
 
@@ -96,13 +96,13 @@ def test_one_run_in_a_database_in_an_archive_needs_no_name(folder, database, ing
     with zipfile.ZipFile(archive, "w") as packed:
         for path in (database, folder / "configuration.json"):
             packed.write(path, path.name)
-    assert ingested(identify_logs(archive, accept=True)).runs["outcome"].tolist() == ["completed"]
+    assert ingested(identify_logs(archive, accept=True)).runs["status"].tolist() == ["completed"]
 
 
 def test_a_run_in_a_database_that_did_not_finish_is_refused(folder, database, ingested):
     with closing(sqlite3.connect(database)) as changed, changed:
         changed.execute("UPDATE runs SET status = 'RUNNING' WHERE run_uuid = ?", (SECOND,))
-    write_identity(folder / "identity.yaml", RUNS_OF_DATABASE)
+    write_identity(folder / "metadata.yaml", RUNS_OF_DATABASE)
     [reason] = refusals(ingested()).values()
     assert reason.endswith("the run is not FINISHED and active in MLflow, but RUNNING and active")
 
@@ -145,7 +145,7 @@ def test_what_mlflow_keeps_next_to_runs_is_no_log(folder, mlruns, ingested):
         (mlruns / other).write_text("name: model\n")
     (mlruns / "tags").mkdir()
     (mlruns / "tags" / "mlflow.note.content").write_text("a note")
-    assert list(ingested().runs["outcome"]) == ["completed"]
+    assert list(ingested().runs["status"]) == ["completed"]
 
 
 def test_two_runs_of_one_configuration_need_a_person(folder, mlruns, ingested):
@@ -165,7 +165,7 @@ def test_a_run_of_weights_and_biases_is_one_log(folder, ingested):
     (folder / "wandb" / "latest-run").symlink_to(name)
     declare(folder)
     [run] = ingested().runs.itertuples()
-    assert (run.repetition, run.outcome) == (1, "completed")
+    assert (run.repetition, run.status) == (1, "completed")
     assert run.throughput == pytest.approx(350, rel=0.002)
     # An archive has the link as a folder.
     (folder / "wandb" / "latest-run").unlink()

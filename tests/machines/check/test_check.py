@@ -15,10 +15,10 @@ from dlperf_study.machines import launchers
 from dlperf_study.machines.check import CheckResult, CheckStatus, describe, missing, nodes, ok
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import software
-from dlperf_study.machines.guard.probe import unreachable
 from dlperf_study.machines.kubernetes.api import KubernetesSettings
 from dlperf_study.machines.launchers import kubernetes
 from dlperf_study.machines.launchers.slurm import allocation_argv, refusal
+from dlperf_study.machines.node_agent.probe import unreachable
 from dlperf_study.machines.slurm.script import SlurmSettings
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.training import frameworks
@@ -281,7 +281,7 @@ WITH_A100 = vars(GpuSupport("12.6", "9.5.1", "2.25.1", (A100,)))
     [
         ({"torch_ddp": vars(GpuSupport()), "paddle_collective": WITH_A100}, ""),
         ({"torch_ddp": vars(GpuSupport())}, "the pod: torch is built without CUDA"),
-        ({"torch_ddp": WITH_A100 | {"gpus": [], "obstacle": "no driver"}}, "the run needs 1: no driver"),
+        ({"torch_ddp": WITH_A100 | {"gpus": [], "obstacle": "no controller"}}, "the run needs 1: no controller"),
         ({"torch_ddp": WITH_A100 | {"gpus": ["NVIDIA H100"]}}, "the pod has NVIDIA H100"),
         ({"torch_ddp": {"error": "libcudart.so.12 is missing"}}, "torch_ddp: libcudart.so.12 is missing"),
         ({}, "no library that trains on GPUs"),

@@ -9,12 +9,12 @@ from dlperf_study.machines.check import CheckStatus
 from dlperf_study.machines.check.software import check_images
 from dlperf_study.machines.cluster import Cluster
 
-TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), image_sets={"pictures": "/data/pictures"})
+TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), image_datasets={"pictures": "/data/pictures"})
 HERE, AWAY = {"classes": 3}, {"error": "there is no folder /data/pictures"}
 
 
 def facts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return {"one": {"image_sets": {"pictures": one}}, "two": {"image_sets": {"pictures": two}}}
+    return {"one": {"image_datasets": {"pictures": one}}, "two": {"image_datasets": {"pictures": two}}}
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ def facts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 )
 def test_all_nodes_need_the_same_classes(two, status, detail):
     [result] = check_images(TWO, {}, facts(HERE, two))
-    assert (result.subject, result.status, result.detail) == ("image set pictures", status, detail)
+    assert (result.subject, result.status, result.detail) == ("image dataset pictures", status, detail)
 
 
 def test_a_set_that_nobody_made_has_no_row():
     assert [result.status for result in check_images(TWO, {}, facts(AWAY, AWAY))] == [CheckStatus.MISSING]
-    made = TWO.image_sets
+    made = TWO.image_datasets
     assert list(check_images(TWO, made, facts(AWAY, AWAY))) == []
     assert [result.status for result in check_images(TWO, made, facts(HERE, AWAY))] == [CheckStatus.MISSING]
-    assert list(check_images(replace(TWO, image_sets={}), made, facts(HERE, HERE))) == []
+    assert list(check_images(replace(TWO, image_datasets={}), made, facts(HERE, HERE))) == []

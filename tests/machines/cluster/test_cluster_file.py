@@ -10,11 +10,11 @@ from dlperf_study.core.wording import counted
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.hardware import cpu_name, usable_cpus
-from dlperf_study.machines.guard.submission import render_submission
 from dlperf_study.machines.launchers.ssh import SshSettings
+from dlperf_study.machines.node_agent.submission import render_submission
 from dlperf_study.machines.slurm.script import SlurmSettings
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.image_sets._photographs import made_image_sets
+from dlperf_study.training.image_datasets._photographs import made_image_datasets
 from tests.nvidia_smi import A100, UUIDS, two_a100
 from tests.shell_program import program
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
@@ -26,7 +26,11 @@ def test_a_cluster_file_becomes_a_cluster(tmp_path):
     cluster = load_cluster(file)
     assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == (str(file), "slurm", 4, 8)
     assert (cluster.device, cluster.device_name, cluster.device_peak_flops) == ("gpu", "Tesla V100-SXM2-16GB", 15.7e12)
-    assert (cluster.link, cluster.idle_max_busy_cores, cluster.idle_wait_seconds) == ("100 Gbit/s InfiniBand", 0.5, 60)
+    assert (cluster.interconnect, cluster.idle_max_busy_cores, cluster.idle_wait_seconds) == (
+        "100 Gbit/s InfiniBand",
+        0.5,
+        60,
+    )
 
 
 def test_the_peak_of_a_device_may_depend_on_the_number_format(tmp_path):
@@ -70,14 +74,14 @@ def test_auto_counts_gpus(tmp_path, monkeypatch, allowed, count):
     text = LOCAL.replace("Tesla V100-SXM2-16GB", "auto").replace("100 Gbit/s InfiniBand", "auto")
     cluster = load_cluster(write(tmp_path, text + environment))
     assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("gpu", count, A100)
-    assert cluster.link == ("NVLink (NV12)" if count == 2 else "loopback")
+    assert cluster.interconnect == ("NVLink (NV12)" if count == 2 else "loopback")
 
 
 def test_with_libraries_for_cpus_auto_is_the_cpu_of_a_machine_with_gpus(tmp_path, monkeypatch, snapshot):
     two_a100(tmp_path, monkeypatch)
     cluster = load_cluster("local", ["paddle_collective", "paddle_ps"])
     assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("cpu", usable_cpus(), cpu_name())
-    assert cluster.link == "loopback"
+    assert cluster.interconnect == "loopback"
     assert cluster.why_not_gpu == snapshot
 
 
@@ -99,7 +103,7 @@ def test_hosts_are_the_nodes_of_ssh(tmp_path):
     assert (cluster.work_folder, cluster.network_interface) == ("/scratch", "eth0")
     assert (cluster.environment, cluster.pass_environment) == ({"NCCL_DEBUG": "INFO"}, ("LM_LICENSE_FILE",))
     assert cluster.container == ("apptainer", "exec", "image.sif")
-    assert cluster.image_sets == {**made_image_sets(), "imagenet": "/data/imagenet"}
+    assert cluster.image_datasets == {**made_image_datasets(), "imagenet": "/data/imagenet"}
     assert cluster.settings == SshSettings()
     assert load_cluster(write(tmp_path, SSH + "nodes: 1\n")).nodes == 1
 
@@ -131,7 +135,7 @@ def test_a_framework_has_its_own_python_or_the_default_or_this_one(tmp_path):
     text = CLUSTER.replace("python: {", "python: {default: /opt/all/bin/python, ")
     cluster = load_cluster(write(tmp_path, text))
     assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
-    assert cluster.python_for("torch_ddp") == cluster.guard_python == "/opt/all/bin/python"
+    assert cluster.python_for("torch_ddp") == cluster.agent_python == "/opt/all/bin/python"
 
 
 @pytest.mark.parametrize("name", ["ssh", "slurm", "kubernetes"])
@@ -157,10 +161,10 @@ def test_a_path_may_be_given_as_text_and_its_file_is_the_title(tmp_path):
 @pytest.mark.parametrize("name", ["local", "cpu_hosts", "ssh", "slurm", "kubernetes"])
 def test_an_example_shows_how_the_images_of_the_studies_are_named(tmp_path, name):
     text = (PROJECT / "params" / "clusters" / f"{name}.yaml").read_text()
-    given = re.sub(r"^# (image_sets:|  (cifar10|imagenet|imagenet_100):)", r"\1", text, flags=re.MULTILINE)
+    given = re.sub(r"^# (image_datasets:|  (cifar10|imagenet|imagenet_100):)", r"\1", text, flags=re.MULTILINE)
     folders = {
         "cifar10": "/data/cifar-10-batches-py",
         "imagenet": "/data/imagenet",
         "imagenet_100": "/data/imagenet_100",
     }
-    assert load_cluster(write(tmp_path, given, name)).image_sets == {**made_image_sets(), **folders}
+    assert load_cluster(write(tmp_path, given, name)).image_datasets == {**made_image_datasets(), **folders}

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Command, Submission
 from dlperf_study.machines.launchers import slurm as launcher
+from dlperf_study.machines.node_agent.submission import Command, Submission
 from dlperf_study.machines.slurm.script import script
 from dlperf_study.machines.slurm.submitted_job import SCRIPT
 from dlperf_study.study.job import JobResult
@@ -44,7 +44,7 @@ def _run(folder: Path, cluster: Cluster, scripts: Sequence[str]) -> Submission:
         *("slurm", str(folder), commands, 1),
         nodes=len(scripts),
         idle_wait_seconds=cluster.idle_wait_seconds,
-        fingerprint="f1",
+        cache_key="f1",
         files={SCRIPT: script("a configuration", len(scripts), cluster)},
     )
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Command, Submission
 from dlperf_study.machines.launchers import ssh as launcher
+from dlperf_study.machines.node_agent.submission import Command, Submission
 from dlperf_study.study.job import JobResult
 from tests.machines import submissions
 from tests.machines.clusters.ssh_hosts import SshHosts

@@ -14,8 +14,8 @@ from dlperf_study.machines import launchers
 from dlperf_study.machines.check import CheckResult, CheckStatus
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.hardware import cpu_name
-from dlperf_study.machines.guard.coordinator import PORTS
 from dlperf_study.machines.launchers.ssh import SshSettings
+from dlperf_study.machines.node_agent.coordinator import PORTS
 from dlperf_study.training.questions import program_facts
 from tests.command_line import LIMIT_SECONDS, typed, wait_for
 from tests.machines.clusters.slurm import Slurm
@@ -134,7 +134,7 @@ nodes: 2
 devices_per_node: 1
 device: cpu
 device_name: a CPU
-link: Ethernet
+interconnect: Ethernet
 network_interface: eth0
 slurm: {start_within_seconds: 20}
 """

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.kubernetes import kubernetes_run as run_module
 from dlperf_study.machines.kubernetes.api import KubernetesSettings
 from dlperf_study.machines.kubernetes.manifests import NODE_FOLDER
 from dlperf_study.machines.launchers import kubernetes as launcher
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult, Task, TaskRole
 from dlperf_study.training import frameworks
@@ -92,14 +92,14 @@ def test_pods_train_together(framework, cluster, tmp_path, api, hosts):
     folder, before = tmp_path / "runs" / "2", traffic(hosts)
     [result] = launcher.execute([submission(configuration, cluster, folder)], cluster, 100)
     tails = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
-    assert (result.outcome, result.reason) == ("completed", ""), tails
+    assert (result.status, result.reason) == ("completed", ""), tails
     assert traffic(hosts) - before > least_traffic(configuration)
     check_trained_together(folder, configuration, TRAINERS)
     assert [node["name"].partition(".")[0] for node in result.nodes][:2] == TRAINERS
     jobs = [
         manifest["metadata"]["labels"]["dlperf-study/role"] for manifest in api.created if manifest["kind"] == "Job"
     ]
-    assert jobs == ["trainer", "trainer", *["server"] * configuration.servers]
+    assert jobs == ["trainer", "trainer", *["server"] * configuration.parameter_servers]
 
 
 @pytest.mark.needs("torch")
@@ -115,7 +115,7 @@ def test_a_program_reaches_pods_that_see_no_file_of_the_driver(cluster, tmp_path
 def test_what_every_pod_wrote_comes_home(cluster, tmp_path, api):
     write = "import os, sys; open('../from-' + os.uname().nodename, 'w').write('{host_1} {port_0}'); print('said')"
     result = execute(script(write, write, ports=1), cluster, tmp_path)
-    assert (result.outcome, result.reason, result.exit_codes) == ("completed", "", {"node-0": 0, "node-1": 0})
+    assert (result.status, result.reason, result.exit_codes) == ("completed", "", {"node-0": 0, "node-1": 0})
     folder = tmp_path / "runs" / "1"
     texts = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
     assert len(texts) == 1
@@ -134,21 +134,21 @@ def test_a_pod_that_dies_ends_the_run_and_is_named(cluster, tmp_path, api, pods)
     killer.start()
     result = execute(script(started, started), cluster, tmp_path)
     killer.join()
-    assert result.outcome in ("failed", "killed")
+    assert result.status in ("failed", "killed")
     assert "trainer-1" in result.reason
 
 
 def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster, tmp_path):
     waits = "import time; print('waiting', flush=True); time.sleep(600)"
     result = execute(script(waits, waits), cluster, tmp_path, timeout_seconds=3)
-    assert (result.outcome, result.reason) == ("timeout", "not finished after 3 s")
+    assert (result.status, result.reason) == ("timeout", "not finished after 3 s")
     assert (tmp_path / "runs" / "1" / "node-1.log").read_text() == "waiting\n"
 
 
 def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(cluster, tmp_path, pods):
     program = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
     result = execute(script(program, program), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
-    assert (result.outcome, result.reason) == ("completed", "")
+    assert (result.status, result.reason) == ("completed", "")
     folder = tmp_path / "runs" / "1"
     assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["True\n", "True\n"]
     assert [file for file in folder.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
@@ -167,7 +167,7 @@ def test_an_interrupt_leaves_nothing(cluster, tmp_path, monkeypatch, pods):
     monkeypatch.setattr(run_module, "wait", interrupt)
     started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
     result = execute(script(started, started), cluster, tmp_path)
-    assert (result.outcome, result.interrupted) == ("killed", True)
+    assert (result.status, result.interrupted) == ("killed", True)
 
 
 def test_horovod_trains_as_an_mpi_job_where_the_operator_is(cluster, tmp_path, api):
@@ -176,7 +176,7 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(cluster, tmp_path, a
     folder = tmp_path / "runs" / "1"
     operated = replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
     [result] = launcher.execute([submission(configuration, operated, folder)], operated, 100)
-    assert (result.outcome, result.reason) == ("completed", "")
+    assert (result.status, result.reason) == ("completed", "")
     workers = [node["name"].partition(".")[0] for node in result.nodes]
     assert [name.rpartition("-worker-")[2] for name in workers] == ["0", "1"]
     check_trained_together(folder, configuration, workers)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from tests.command_line import LIMIT_SECONDS, wait_for
 from tests.machines.clusters.slurm import Slurm
 from tests.machines.clusters.slurm_runs import SLEEP, begun, execute, number_of, runs
@@ -42,11 +42,12 @@ def results(
 
 
 @pytest.mark.parametrize(
-    ("word", "outcome"), [("NODE_FAIL", Outcome.FAILED), ("TIMEOUT", Outcome.TIMEOUT), ("CANCELLED", Outcome.KILLED)]
+    ("word", "status"),
+    [("NODE_FAIL", RunStatus.FAILED), ("TIMEOUT", RunStatus.TIMEOUT), ("CANCELLED", RunStatus.KILLED)],
 )
-def test_what_slurm_ends_has_slurm_s_word(results, word, outcome):
+def test_what_slurm_ends_has_slurm_s_word(results, word, status):
     """Also the run of the job that had not begun."""
-    assert [result.outcome for result in results[word]] == [outcome, outcome], results[word]
+    assert [result.status for result in results[word]] == [status, status], results[word]
     assert all(f": {word}" in result.reason for result in results[word]), results[word]
 
 

@@ -1,4 +1,4 @@
-"""A study under a real Slurm: frameworks on two nodes, one on four, and drivers and jobs that are ended."""
+"""A study under a real Slurm: frameworks on two nodes, one on four, and controllers and jobs that are ended."""
 
 import signal
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ NAMES = [host.name for host in HOSTS]
 STUDY = """\
 title: Tiny
 about: Made for tests.
-questions: [scaling]
+sections: [scaling]
 scaling: weak
-fixed: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: {batch}}}
-factors: {{framework: [{first}], strategy: [all_reduce], servers: [0], nodes: [{nodes}]}}
+constants: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: {batch}}}
+factors: {{framework: [{first}], strategy: [all_reduce], parameter_servers: [0], nodes: [{nodes}]}}
 include:
 {others}
 baseline: {{}}
-measurement: {{{steps}, repeats: 1, timeout_seconds: 200}}
+measurement: {{{steps}, repetitions: 1, timeout_seconds: 200}}
 """
 CLUSTER = """\
 launcher: slurm
@@ -32,7 +32,7 @@ nodes: 4
 devices_per_node: 1
 device: cpu
 device_name: a CPU
-link: veth
+interconnect: veth
 idle: {max_busy_cores: 1000, wait_seconds: 0}
 slurm: {jobs_in_queue: 2, poll_seconds: 0.5, start_within_seconds: 300}
 """
@@ -46,7 +46,7 @@ def study(*points: tuple[str, int]) -> str:
 
 
 def _point(framework: str, nodes: int) -> str:
-    values = {"strategy": "all_reduce", "servers": 0, **FRAMEWORKS[framework]}
+    values = {"strategy": "all_reduce", "parameter_servers": 0, **FRAMEWORKS[framework]}
     return _yaml({"framework": framework, "nodes": nodes, **values})
 
 
@@ -62,24 +62,24 @@ def test_frameworks_train_on_two_nodes_and_one_on_four(tmp_path, slurm):
     points = [(framework, 4 if framework == "horovod_torch" else 2) for framework in FRAMEWORKS]
     place = workplace(tmp_path, study(*points), CLUSTER)
     before = traffic(slurm.hosts)
-    driver = place.start("run", busy=True)
+    controller = place.start("run", busy=True)
     wait_for(lambda: len(slurm.jobs()) == 2, "two configurations to be in the queue")
-    ended = finish(driver, 600)
+    ended = finish(controller, 600)
     assert ended.returncode == 0, (ended.stderr, ended.stdout)
     for nodes in ("1-2", "3-4", "1-4"):
         assert f"RUNNING on {PREFIX}[{nodes}]" in ended.stdout
     configurations = [check_configuration(place, framework, nodes) for framework, nodes in points]
     assert traffic(slurm.hosts) - before > sum(map(least_traffic, configurations))
     runs = collect(place.study).runs
-    assert list(runs["outcome"]) == ["completed"] * len(configurations)
-    assert sorted(runs["exchange_seconds"].notna()) == [True] * len(configurations)
+    assert list(runs["status"]) == ["completed"] * len(configurations)
+    assert sorted(runs["communication_seconds"].notna()) == [True] * len(configurations)
 
 
 def check_configuration(place: Workplace, framework: str, nodes: int) -> Configuration:
     """Check what a configuration has left; return it."""
     part = f"{framework}-*-{nodes}n1d"
     facts, paths = place.run_facts(part), place.configuration(part)
-    assert (facts["outcome"], facts["ranks_seen"]) == ("completed", list(range(nodes)))
+    assert (facts["status"], facts["ranks_seen"]) == ("completed", list(range(nodes)))
     configuration = Configuration.from_mapping(facts["configuration"])
     hosts = [node["hardware"]["host"] for node in facts["nodes"]]
     assert hosts in {2: (NAMES[:2], NAMES[2:]), 4: (NAMES,)}[nodes]
@@ -105,7 +105,7 @@ def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_do
     for states in place.outputs.rglob("states.txt"):
         states.unlink()
     next_one = place.start("run", busy=True)
-    wait_for(lambda: len(list(place.outputs.rglob("states.txt"))) == 2, "the next driver to follow")
+    wait_for(lambda: len(list(place.outputs.rglob("states.txt"))) == 2, "the next controller to follow")
     slurm.command("scancel", busy)
     wait_for(lambda: {slurm.state(number) for number in submitted} == {"RUNNING"}, "the jobs to run")
     assert numbers() == submitted

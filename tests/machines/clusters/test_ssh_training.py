@@ -1,4 +1,4 @@
-"""Training across real hosts by ssh: every framework, and a study whose driver and whose hosts don't survive it."""
+"""Training across real hosts by ssh: every framework, and a study whose controller and whose hosts don't survive it."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.machines.launchers import ssh as launcher
 from dlperf_study.training import frameworks
-from dlperf_study.training.data_sources._producers import add_producers
+from dlperf_study.training.data_loaders._producers import add_producers
 from dlperf_study.training.questions import described
 from tests.command_line import LIMIT_SECONDS, Workplace, finish, wait_for, workplace
 from tests.machines.clusters.ssh_hosts import SshHosts
@@ -39,7 +39,7 @@ def test_training_across_hosts(ssh_cluster, ssh, framework, nodes):
     configuration = asked_for(framework, nodes)
     folder = ssh.hidden / framework / "1"
     if framework == "torch_ddp":
-        configuration = replace(configuration, data_source="zmq", remote_producers=True)
+        configuration = replace(configuration, data_loader="zmq", remote_producers=True)
     job = frameworks.load(framework).job(configuration, ssh_cluster)
     if configuration.remote_producers:
         # One that is not on the node after that of its rank can't listen at its address, and the run fails.
@@ -48,25 +48,25 @@ def test_training_across_hosts(ssh_cluster, ssh, framework, nodes):
     rendered = replace(rendered, files={"configuration.json": json.dumps(configuration.as_dict())})
     before = traffic(ssh.hosts)
     ending = execute(rendered, ssh_cluster, 120)
-    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    assert ending.status == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     assert traffic(ssh.hosts) - before > least_traffic(configuration)
     logs = check_trained_together(folder, configuration, ssh_cluster.hosts[:nodes])
     if framework == "paddle_collective":
-        # Otherwise what the study below sees of a slow link, whose two hosts exchange less, would prove nothing.
-        assert max(log.windows["exchange"].mean_seconds for log in logs) < GRADIENTS / LINK / 2
+        # Otherwise what the study below sees of a slow link, whose two hosts communication less, would prove nothing.
+        assert max(log.windows["communication"].mean_seconds for log in logs) < GRADIENTS / LINK / 2
 
 
 STUDY = """\
 title: Two hosts
 about: Made for tests.
-questions: [communication]
+sections: [communication]
 scaling: weak
-fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
+constants: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
 factors: {nodes: [2], image_size: [32], classes: [10], batch_per_device: [4]}
 baseline: {nodes: 2}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 2, computation_steps: 1, exchange_steps: 3, repeats: 1,
-   timeout_seconds: 120}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 2, compute_only_steps: 1, communication_only_steps: 3,
+   repetitions: 1, timeout_seconds: 120}
 """
 CLUSTER = """\
 launcher: ssh
@@ -74,7 +74,7 @@ hosts: [{hosts}]
 devices_per_node: 1
 device: cpu
 device_name: a CPU
-link: 50 Mbit/s
+interconnect: 50 Mbit/s
 shared_files: false
 work_folder: {work}
 idle: {{max_busy_cores: 1000, wait_seconds: 0}}
@@ -107,29 +107,29 @@ def place(ssh: SshHosts) -> Workplace:
 def disturb(
     place: Workplace, ssh: SshHosts, disturbance: Callable[["subprocess.Popen[str]"], object]
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the study, and do something to it while both hosts train; return how the driver ended."""
-    driver = place.start("run", WANDB_API_KEY=SECRET)
+    """Run the study, and do something to it while both hosts train; return how the controller ended."""
+    controller = place.start("run", WANDB_API_KEY=SECRET)
 
     def both_train() -> bool:
-        assert driver.poll() is None, driver.communicate()
+        assert controller.poll() is None, controller.communicate()
         return sum("dlperf_study.training.worker" in words for words in ssh.left()) >= 2
 
     wait_for(both_train, "both hosts to train")
-    disturbance(driver)
-    ended = finish(driver)
+    disturbance(controller)
+    ended = finish(controller)
     wait_for(lambda: not ssh.left(), "the hosts to be empty", 20)
     return ended
 
 
 def test_a_study_on_hosts(place, ssh, slow_links):
-    """Its driver is killed, then interrupted; then a host dies; at last it is done, over a slow link."""
+    """Its controller is killed, then interrupted; then a host dies; at last it is done, over a slow link."""
     first, second = ssh.hosts[:2]
-    assert disturb(place, ssh, lambda driver: driver.send_signal(signal.SIGKILL)).returncode == -9
-    assert disturb(place, ssh, lambda driver: driver.send_signal(signal.SIGINT)).returncode == 130
-    assert disturb(place, ssh, lambda driver: ssh.stop(second)).returncode == 1
+    assert disturb(place, ssh, lambda controller: controller.send_signal(signal.SIGKILL)).returncode == -9
+    assert disturb(place, ssh, lambda controller: controller.send_signal(signal.SIGINT)).returncode == 130
+    assert disturb(place, ssh, lambda controller: ssh.stop(second)).returncode == 1
     ssh.start(second)
     facts = place.run_facts("2n1d")
-    assert facts["outcome"] == "failed"
+    assert facts["status"] == "failed"
     assert facts["reason"].startswith(f"{second.name}: was lost, its ssh exited with code 255")
 
     done = place.command("run", WANDB_API_KEY=SECRET)
@@ -144,15 +144,17 @@ def test_a_study_on_hosts(place, ssh, slow_links):
 
 
 def check_link(place: Workplace, names: list[str]) -> None:
-    """Two nodes exchange their gradients once in each direction: that is what the link takes for them."""
+    """Two nodes communicate their gradients once in each direction: that is what the link takes for them."""
     columns = collect(place.study).runs.iloc[0]
     assert columns["host"] == ", ".join(names)
-    assert columns["exchange_seconds"] == pytest.approx(GRADIENTS / LINK, rel=0.25)
+    assert columns["communication_seconds"] == pytest.approx(GRADIENTS / LINK, rel=0.25)
     assert columns["bus_bandwidth"] == pytest.approx(LINK, rel=0.25)
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
     assert "link 50 Mbit/s" in page
-    assert printed_seconds(page, "exchange", "Pure communication") == [pytest.approx(GRADIENTS / LINK, rel=0.25)]
+    assert printed_seconds(page, "communication", "Communication-only time") == [
+        pytest.approx(GRADIENTS / LINK, rel=0.25)
+    ]
 
 
 def check_secrets(place: Workplace) -> None:

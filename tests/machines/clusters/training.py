@@ -17,11 +17,17 @@ from tests.training.frameworks.launching import configuration
 #: Every way to train, and what it needs besides its name.
 FRAMEWORKS: dict[str, dict[str, Any]] = {
     "paddle_collective": {},
-    "paddle_ps": {"strategy": "async", "servers": 2},
+    "paddle_ps": {"strategy": "async", "parameter_servers": 2},
     "torch_ddp": {},
     "horovod_torch": {},
 }
-STEPS = {"warmup_steps": 1, "max_warmup_seconds": 0.0, "measured_steps": 2, "computation_steps": 1, "exchange_steps": 3}
+STEPS = {
+    "warmup_steps": 1,
+    "max_warmup_seconds": 0.0,
+    "measured_steps": 2,
+    "compute_only_steps": 1,
+    "communication_only_steps": 3,
+}
 #: Fewer images and batch normalisation has too few values to normalise over.
 BATCH = 4
 #: Bytes of the gradients of the model with ten classes.
@@ -38,7 +44,7 @@ def check_trained_together(
 ) -> tuple[RankLog, ...]:
     """Check that one rank on each of these hosts trained the same network on data of its own; return their logs.
 
-    ``code``: the digest of the driver's code, if there was one.
+    ``code``: the digest of the controller's code, if there was one.
     """
     paths = RunPaths(folder)
     logs, problem = complete_logs(paths, asked.world_size)
@@ -46,7 +52,7 @@ def check_trained_together(
     assert [log.facts["host"] for log in logs] == list(names)
     assert {log.facts["world_size"] for log in logs} == {len(names)}
     assert {log.facts["gradient_bytes"] for log in logs} == {GRADIENTS}
-    assert {log.windows["exchange"].bytes for log in logs} == {GRADIENTS}
+    assert {log.windows["communication"].bytes for log in logs} == {GRADIENTS}
     assert len({log.end["parameter_checksum"] for log in logs}) == 1
     assert all(np.isfinite(log.windows["training"].losses).all() for log in logs)
     assert len({log.windows["training"].losses[0] for log in logs}) == len(names)
@@ -61,7 +67,7 @@ def least_traffic(asked: Configuration) -> int:
     To reduce them, all but one rank must send them or what has become of them; to spread the result, all but one must
     get it. With servers, the rank next to one of two has no more than one half of each way to itself.
     """
-    steps = asked.warmup_steps + asked.measured_steps + asked.exchange_steps
+    steps = asked.warmup_steps + asked.measured_steps + asked.communication_only_steps
     return 2 * (asked.nodes - 1) * GRADIENTS * steps
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import kubernetes_validate
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import kubernetes as launcher
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import frameworks
 

@@ -10,13 +10,13 @@ import pytest
 from dlperf_study.core import cpu_group
 from dlperf_study.core.cpu_group import PREFIX, obstacle
 from dlperf_study.execution.planning import unsupported_here
-from dlperf_study.machines.guard.submission import Command
 from dlperf_study.machines.kubernetes.api import KubernetesSettings
 from dlperf_study.machines.launchers import kubernetes, slurm
+from dlperf_study.machines.node_agent.submission import Command
 from dlperf_study.records.rank_log import read_rank_log
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.machines import submissions
-from tests.machines.launchers.test_local import _signal_guard, execute_one
+from tests.machines.launchers.test_local import _signal_agent, execute_one
 from tests.requirements import need
 from tests.training.frameworks.launching import CLUSTER, configuration, launch
 
@@ -38,29 +38,29 @@ def group_names() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("script", "outcome"),
+    ("script", "status"),
     [
-        ("pass", Outcome.COMPLETED),
-        ("os.kill(os.getpid(), 9)", Outcome.FAILED),
-        ("time.sleep(600)", Outcome.TIMEOUT),
-        ("time.sleep(601)", Outcome.KILLED),
+        ("pass", RunStatus.COMPLETED),
+        ("os.kill(os.getpid(), 9)", RunStatus.FAILED),
+        ("time.sleep(600)", RunStatus.TIMEOUT),
+        ("time.sleep(601)", RunStatus.KILLED),
     ],
 )
-def test_no_group_outlives_its_run(tmp_path, script, outcome):
+def test_no_group_outlives_its_run(tmp_path, script, status):
     if obstacle(0.5):
         need("root")
     before = group_names()
-    thread = Thread(target=_signal_guard, args=(tmp_path, 9))
-    if outcome is Outcome.KILLED:
+    thread = Thread(target=_signal_agent, args=(tmp_path, 9))
+    if status is RunStatus.KILLED:
         thread.start()
     argv = (sys.executable, "-c", LIMITED, script)
     command = Command("one", "trainer", argv, {"FOLDER": str(tmp_path)}, str(tmp_path / "one.log"))
     result = execute_one(
-        submissions.submission("local", str(tmp_path), (command,), 0), 5 if outcome is Outcome.TIMEOUT else 30
+        submissions.submission("local", str(tmp_path), (command,), 0), 5 if status is RunStatus.TIMEOUT else 30
     )
     if thread.is_alive():
         thread.join()
-    assert result.outcome is outcome, (tmp_path / "one.log").read_text()
+    assert result.status is status, (tmp_path / "one.log").read_text()
     assert PREFIX in (tmp_path / "groups").read_text(), "it was in no group"
     assert group_names() <= before
 
@@ -70,7 +70,7 @@ def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path):
     if obstacle(0.1):
         need("root")
     result = launch(configuration(cpu_limit=0.1), tmp_path / "1")
-    assert result.outcome == "completed", result
+    assert result.status == "completed", result
     log = read_rank_log(tmp_path / "1" / "rank-00000.jsonl")
     counts = log.end["cpu_limit"]
     assert counts["cores"] == pytest.approx(0.1)

@@ -16,7 +16,7 @@ from dlperf_study.machines.kubernetes import kubernetes_run as run_module
 from dlperf_study.machines.kubernetes.api import KubernetesSettings
 from dlperf_study.machines.kubernetes.pods import evidence_lines
 from dlperf_study.machines.launchers import kubernetes as launcher
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from tests.command_line import wait_for
 from tests.machines import submissions
 from tests.machines.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
@@ -24,7 +24,7 @@ from tests.machines.launchers.kubernetes_runs import VERSIONS, ended, submission
 from tests.training.frameworks.launching import configuration
 
 SECRET = "s3cret-of-this-test"
-COMPLETED = JobResult(Outcome.COMPLETED, "", 1.0)
+COMPLETED = JobResult(RunStatus.COMPLETED, "", 1.0)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def succeed(kubelet: Kubelet, result: JobResult = COMPLETED) -> None:
 
 
 class Died(BaseException):
-    """What happens to a driver that is killed: nothing is done any more."""
+    """What happens to a controller that is killed: nothing is done any more."""
 
 
 def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_result_comes_from_the_log_of_the_first_pod(api, kubelet, tmp_path):
-    result = JobResult(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
+    result = JobResult(RunStatus.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
     succeed(kubelet, result)
     assert execute(api, tmp_path) == result
 
@@ -114,7 +114,7 @@ def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(api, kubelet, tm
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "i"'}
     kubelet.statuses["trainer-0"] = {"phase": "Pending", "containerStatuses": [{"state": {"waiting": waiting}}]}
     result = execute(api, tmp_path, start_within_seconds=0.1)
-    assert result.outcome is Outcome.FAILED
+    assert result.status is RunStatus.FAILED
     assert result.reason.startswith("not started within 0 s: pod trainer-0: ImagePullBackOff: Back-off pulling")
 
 
@@ -122,7 +122,7 @@ def test_a_pod_that_ends_without_evidence_is_named_and_its_log_is_kept(api, kube
     kubelet.statuses["trainer-0"] = ended(exitCode=1)["status"]
     kubelet.logs["trainer-0"] = "ModuleNotFoundError: No module named 'dlperf_study'\n"
     result = execute(api, tmp_path)
-    assert (result.outcome, result.seconds) == (Outcome.FAILED, None)
+    assert (result.status, result.seconds) == (RunStatus.FAILED, None)
     assert result.started, "when it was requested"
     assert "pod trainer-0" in result.reason
     assert "No module named" in (tmp_path / "runs" / "1" / "trainer-0.log").read_text()
@@ -136,7 +136,7 @@ def test_another_pod_that_fails_ends_the_run_even_if_the_first_does_not_notice(a
 def test_what_the_api_refuses_is_the_reason(api, tmp_path):
     api.refusals["POST", "secrets"] = 'secrets is forbidden: User "me" cannot create resource "secrets"'
     result = execute(api, tmp_path)
-    assert result.outcome is Outcome.FAILED
+    assert result.status is RunStatus.FAILED
     assert result.reason.endswith('/secrets: 403 secrets is forbidden: User "me" cannot create resource "secrets"')
 
 
@@ -144,7 +144,7 @@ def test_objects_that_are_left_are_in_the_reason(api, kubelet, tmp_path):
     succeed(kubelet)
     api.refusals["DELETE", "jobs"] = "jobs is forbidden"
     result = execute(api, tmp_path)
-    assert result.outcome is Outcome.COMPLETED
+    assert result.status is RunStatus.COMPLETED
     assert re.match(
         r"objects labelled dlperf-study/run=dlperf-\w+ may be left: .*: 403 jobs is forbidden", result.reason
     )
@@ -158,7 +158,7 @@ def test_a_run_whose_driver_died_is_followed(api, kubelet, tmp_path, monkeypatch
     before = len(api.created)
     (tmp_path / "runs" / "1" / "kept").touch()
     succeed(kubelet)
-    assert execute(api, tmp_path).outcome is Outcome.COMPLETED
+    assert execute(api, tmp_path).status is RunStatus.COMPLETED
     assert len(api.created) == before
     assert (tmp_path / "runs" / "1" / "kept").exists(), "its folder is the one of the run that is followed"
 
@@ -167,7 +167,7 @@ def test_a_different_request_for_the_same_folder_is_not_followed(api, kubelet, t
     begin_and_die(api, tmp_path, monkeypatch)
     jobs = sum(manifest["kind"] == "Job" for manifest in api.created)
     succeed(kubelet)
-    assert execute(api, tmp_path, fingerprint="of other code").outcome is Outcome.COMPLETED
+    assert execute(api, tmp_path, cache_key="of other code").status is RunStatus.COMPLETED
     assert sum(manifest["kind"] == "Job" for manifest in api.created) == 2 * jobs
 
 

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from dlperf_study.machines.cluster.software import software
-from dlperf_study.machines.guard.run_folder import encoded
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest, coordinate_pods, write_archive
 from dlperf_study.machines.kubernetes.kubernetes_run import run_certificate
 from dlperf_study.machines.kubernetes.remote_exec import BACKLOG, MOST_UNPROVED, NOT_STARTED, PORT, PROOF_SECONDS
+from dlperf_study.machines.node_agent.run_folder import encoded
 from dlperf_study.training.questions import packages, packages_of_libraries
 from tests.command_line import wait_for
 from tests.machines import submissions
@@ -46,7 +46,7 @@ def test_an_image_has_the_library_that_the_study_was_planned_with(package):
 
 
 def test_an_image_has_the_code_of_the_driver():
-    assert reason("another").startswith("the image has other measuring code than the driver of the study")
+    assert reason("another").startswith("the image has other measuring code than the controller of the study")
 
 
 def test_a_pod_has_the_files_that_travel_with_a_run(tmp_path):
@@ -170,7 +170,7 @@ def test_silent_clients_delay_a_command_and_do_not_fill_the_memory(certificates)
 
 
 def test_a_command_that_prints_after_its_client_has_gone_ends(certificates):
-    """As a guard does, which then ends its processes and sends what they wrote."""
+    """As a node agent does, which then ends its processes and sends what they wrote."""
     with serving(certificates[0]) as server:
         command = remote_exec("run", certificates[0], ADDRESS, "sh", "-c", "echo begun; cat; head -c 3000000 /dev/zero")
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:

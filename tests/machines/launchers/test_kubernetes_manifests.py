@@ -19,7 +19,7 @@ from tests.training.frameworks.launching import asynchronous, configuration
 
 CONFIGURATIONS = {
     "all_reduce": configuration(nodes=2, devices_per_node=8),
-    "parameter_server": replace(asynchronous(1), nodes=2, servers=3),
+    "parameter_server": replace(asynchronous(1), nodes=2, parameter_servers=3),
     "horovod": configuration(nodes=2, framework="horovod_torch"),
 }
 
@@ -78,8 +78,8 @@ def test_servers_have_pods_of_their_own_and_their_own_address():
         4,
         {"server-0": 2, "server-1": 3, "server-2": 2, "trainer-0": 0, "trainer-1": 1},
     )
-    servers = rendered.commands[0].environment["PADDLE_PSERVERS_IP_PORT_LIST"]
-    assert servers == "{host_2}:{port_0},{host_3}:{port_1},{host_2}:{port_2}"
+    parameter_servers = rendered.commands[0].environment["PADDLE_PSERVERS_IP_PORT_LIST"]
+    assert parameter_servers == "{host_2}:{port_0},{host_3}:{port_1},{host_2}:{port_2}"
 
 
 RDMA = {"resources": {"cpu": "8", "rdma/hca": "1"}, "ipc_lock": True, "host_network": True}
@@ -98,7 +98,7 @@ def test_trainers_have_network_cards_locked_memory_and_the_network_of_their_mach
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
     assert (trainer["hostNetwork"], trainer["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
-    # A server may be on the machine of trainers, whose port of the exchange between pods it would take.
+    # A server may be on the machine of trainers, whose port of the communication between pods it would take.
     assert serving["resources"]["limits"] == {"cpu": "8"}
     assert "securityContext" not in serving
     assert "hostNetwork" not in server

@@ -7,28 +7,28 @@ from typing import Any, cast
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.machines.kubernetes import kubernetes_run
 from dlperf_study.machines.kubernetes.api import KubernetesError
 from dlperf_study.machines.kubernetes.pods import evidence_lines, extract_evidence, pod_failure, waiting_reasons
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from tests.machines.launchers.kubernetes_runs import ended, pod
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome", "reason"),
+    ("pod_status", "status", "reason"),
     [
-        (ended(exitCode=1, reason="Error"), Outcome.FAILED, "pod trainer-1 on node-7 exited with code 1"),
-        (ended(exitCode=137, reason="OOMKilled"), Outcome.FAILED, "used more memory than its limit"),
-        (pod("Failed", reason="Evicted", message="low on memory"), Outcome.KILLED, "node-7: Evicted: low on memory"),
-        (pod("Failed", reason="DeadlineExceeded"), Outcome.TIMEOUT, "DeadlineExceeded"),
-        (pod("Failed", reason="NodeLost"), Outcome.FAILED, "pod trainer-1 on node-7: NodeLost"),
+        (ended(exitCode=1, reason="Error"), RunStatus.FAILED, "pod trainer-1 on node-7 exited with code 1"),
+        (ended(exitCode=137, reason="OOMKilled"), RunStatus.FAILED, "used more memory than its limit"),
+        (pod("Failed", reason="Evicted", message="low on memory"), RunStatus.KILLED, "node-7: Evicted: low on memory"),
+        (pod("Failed", reason="DeadlineExceeded"), RunStatus.TIMEOUT, "DeadlineExceeded"),
+        (pod("Failed", reason="NodeLost"), RunStatus.FAILED, "pod trainer-1 on node-7: NodeLost"),
     ],
 )
-def test_why_a_pod_failed(status, outcome, reason):
-    failure = pod_failure(status)
+def test_why_a_pod_failed(pod_status, status, reason):
+    failure = pod_failure(pod_status)
     assert failure
-    assert failure.outcome is outcome
+    assert failure.status is status
     assert reason in failure.reason
     assert failure.out_of_memory == ("memory than" in reason)
 
@@ -38,7 +38,7 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed():
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("pod_status", "words"),
     [
         ({}, "no node has been found for it yet"),
         (
@@ -48,8 +48,8 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed():
         ({"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}, "ImagePullBackOff"),
     ],
 )
-def test_why_a_pod_waits(status, words):
-    assert waiting_reasons([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
+def test_why_a_pod_waits(pod_status, words):
+    assert waiting_reasons([pod("Pending", **pod_status), pod("Running")]) == f"pod trainer-1: {words}"
 
 
 def test_pods_that_do_not_end_are_named(monkeypatch):
@@ -65,7 +65,7 @@ def test_pods_that_do_not_end_are_named(monkeypatch):
     assert deleted == [("Pod", "run-1-trainer-0")]
 
 
-RESULT = JobResult(Outcome.COMPLETED, "", 1.0)
+RESULT = JobResult(RunStatus.COMPLETED, "", 1.0)
 
 
 def printed(folder: Path) -> list[str]:
@@ -88,5 +88,5 @@ def test_evidence_is_read_from_between_other_lines(tmp_path):
 def test_evidence_with_a_missing_line_is_an_error(lost, tmp_path):
     lines = printed(tmp_path / "pod")
     del lines[lost]
-    with pytest.raises(EvidenceError, match="only a part of the evidence"):
+    with pytest.raises(RecordError, match="only a part of the evidence"):
         extract_evidence("\n".join(lines), tmp_path)

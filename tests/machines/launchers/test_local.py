@@ -12,12 +12,12 @@ from threading import Thread
 import psutil
 import pytest
 
-from dlperf_study.machines.guard.coordinator import coordinate
-from dlperf_study.machines.guard.submission import Command, Submission
 from dlperf_study.machines.launchers.local import execute, nodes, render
+from dlperf_study.machines.node_agent.coordinator import coordinate
+from dlperf_study.machines.node_agent.submission import Command, Submission
 from dlperf_study.machines.slurm.queue import SLURM_VARIABLES
 from dlperf_study.machines.supervision.processes import RUN_MARK, marked, new_mark
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from dlperf_study.training import frameworks
 from tests.command_line import wait_for
 from tests.conftest import left_over
@@ -68,7 +68,7 @@ def test_the_submission_of_a_job(snapshot):
 
 def test_success(tmp_path):
     result = run(tmp_path, one="echo first", two="echo second >&2")
-    assert (result.outcome, result.reason, result.exit_codes) == (Outcome.COMPLETED, "", {"one": 0, "two": 0})
+    assert (result.status, result.reason, result.exit_codes) == (RunStatus.COMPLETED, "", {"one": 0, "two": 0})
     assert result.seconds > 0
     assert not result.interrupted
     assert ((tmp_path / "one.log").read_text(), (tmp_path / "two.log").read_text()) == ("first\n", "second\n")
@@ -78,7 +78,7 @@ def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path):
     """As one that is just starting a program, whose environment can't be read."""
     server = """exec env -i FOLDER="$FOLDER" sh -c 'sleep 600 & echo $$ $! > "$FOLDER/pids"; wait'"""
     result = run(tmp_path, server=server, trainer='while [ ! -s "$FOLDER/pids" ]; do sleep 0.05; done')
-    assert (result.outcome, result.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
+    assert (result.status, result.exit_codes) == (RunStatus.COMPLETED, {"server": None, "trainer": 0})
     ended = set(map(int, (tmp_path / "pids").read_text().split()))
     # In a container there may be no process that reaps.
     alive = [each.pid for each in psutil.process_iter(["status"]) if each.info["status"] != psutil.STATUS_ZOMBIE]
@@ -91,14 +91,14 @@ def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path):
 def test_a_failure_names_the_task_and_ends_the_others(tmp_path, script, reason):
     start = time.monotonic()
     result = run(tmp_path, one=script, two=DEEP)
-    assert (result.outcome, result.reason, result.failed_task) == (Outcome.FAILED, reason, "one")
+    assert (result.status, result.reason, result.failed_task) == (RunStatus.FAILED, reason, "one")
     assert time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_server_that_exits_early_is_a_failure(tmp_path, code, snapshot):
     result = run(tmp_path, server=f"exit {code}", trainer="sleep 600")
-    assert (result.outcome, result.reason) == (Outcome.FAILED, snapshot)
+    assert (result.status, result.reason) == (RunStatus.FAILED, snapshot)
 
 
 def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(tmp_path, monkeypatch):
@@ -111,37 +111,37 @@ def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(tmp_
 
 def test_a_hanging_task_is_a_timeout(tmp_path, snapshot):
     result = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
-    assert (result.outcome, result.reason) == (Outcome.TIMEOUT, snapshot)
+    assert (result.status, result.reason) == (RunStatus.TIMEOUT, snapshot)
     assert 1 <= result.seconds < 15
 
 
 def test_a_command_that_is_not_there_is_a_failure(tmp_path):
     nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
     result = execute_one(submissions.submission("local", str(tmp_path), (nowhere,), 0))
-    assert result.outcome is Outcome.FAILED
+    assert result.status is RunStatus.FAILED
     assert "/nowhere/python" in result.reason
 
 
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (signal.SIGKILL, "the guard of the run was ended by signal SIGKILL"),
-        (signal.SIGTERM, "the guard was asked to end the run"),
+        (signal.SIGKILL, "the node agent of the run was ended by signal SIGKILL"),
+        (signal.SIGTERM, "the node agent was asked to end the run"),
     ],
 )
 def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path, number, reason):
-    thread = Thread(target=_signal_guard, args=(tmp_path, number))
+    thread = Thread(target=_signal_agent, args=(tmp_path, number))
     thread.start()
     result = run(tmp_path, one=DEEP)
     thread.join()
-    assert (result.outcome, result.reason, result.interrupted) == (Outcome.KILLED, reason, False)
+    assert (result.status, result.reason, result.interrupted) == (RunStatus.KILLED, reason, False)
     assert 0 < result.seconds < 15
 
 
-def _signal_guard(folder: Path, number: int) -> None:
+def _signal_agent(folder: Path, number: int) -> None:
     wait_for((folder / "started").exists, "the task")
-    [guard] = [p for p in psutil.Process().children() if "dlperf_study.machines.guard.guard" in p.cmdline()]
-    guard.send_signal(number)
+    [agent] = [p for p in psutil.Process().children() if "dlperf_study.machines.node_agent.agent" in p.cmdline()]
+    agent.send_signal(number)
 
 
 def test_nothing_survives_the_caller(tmp_path):
@@ -157,7 +157,7 @@ def test_an_interrupt_ends_the_run_and_is_told(tmp_path):
     caller.send_signal(signal.SIGINT)
     output, errors = caller.communicate(timeout=30)
     result = json.loads(output)
-    assert (result["outcome"], result["reason"], result["interrupted"]) == ("killed", "interrupted", True), errors
+    assert (result["status"], result["reason"], result["interrupted"]) == ("killed", "interrupted", True), errors
 
 
 def _caller(folder: Path) -> "subprocess.Popen[str]":
@@ -172,7 +172,7 @@ def _caller(folder: Path) -> "subprocess.Popen[str]":
 def test_ports_are_free_and_different(tmp_path):
     result = execute_one(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"))
     ports = [int(word) for word in (tmp_path / "one.log").read_text().split()]
-    assert result.outcome is Outcome.COMPLETED
+    assert result.status is RunStatus.COMPLETED
     assert len(set(ports)) == 3
     assert min(ports) > 1023
 
@@ -210,7 +210,7 @@ def test_the_watch_of_these_tests_sees_a_survivor():
     """Otherwise its silence would mean nothing."""
     # Its owner lives: a study that begins elsewhere ends what has none.
     mark = new_mark()
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as survivor:
-        assert survivor.pid in [process.pid for process in left_over()]
-        assert survivor.pid in [process.pid for process in marked(RUN_MARK, mark)]
-        survivor.kill()
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as orphan:
+        assert orphan.pid in [process.pid for process in left_over()]
+        assert orphan.pid in [process.pid for process in marked(RUN_MARK, mark)]
+        orphan.kill()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError, RunError
+from dlperf_study.core.errors import RecordError, RunError
 from dlperf_study.core.paths import JobPaths, RunPaths
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import slurm as launcher
+from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.machines.slurm import queue, submitted_job
 from dlperf_study.machines.slurm.allocation import allocated_nodes, srun
 from dlperf_study.machines.slurm.queue import (
@@ -38,7 +38,7 @@ from dlperf_study.machines.slurm.submitted_job import (
     read_job,
     submit_job,
 )
-from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.job import JobResult, RunStatus
 from dlperf_study.training import frameworks
 from tests.shell_program import program
 from tests.training.frameworks.launching import configuration
@@ -139,38 +139,38 @@ def test_what_the_accounting_remembers(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("job", "since", "outcome", "words"),
+    ("job", "since", "status", "words"),
     [
         (QueuedJob("PENDING", "Resources"), 99, None, ""),
-        (QueuedJob("PENDING", "Resources"), 101, Outcome.FAILED, "PENDING (Resources): not started within 100 s"),
+        (QueuedJob("PENDING", "Resources"), 101, RunStatus.FAILED, "PENDING (Resources): not started within 100 s"),
         (
             QueuedJob("PENDING", "PartitionConfig"),
             0,
-            Outcome.UNSUPPORTED,
+            RunStatus.UNSUPPORTED,
             "PENDING (PartitionConfig): it can never start",
         ),
-        (QueuedJob("PENDING", "PartitionTimeLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
-        (QueuedJob("PENDING", "QOSMaxNodePerJobLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
+        (QueuedJob("PENDING", "PartitionTimeLimit"), 0, RunStatus.UNSUPPORTED, "it can never start"),
+        (QueuedJob("PENDING", "QOSMaxNodePerJobLimit"), 0, RunStatus.UNSUPPORTED, "it can never start"),
         (QueuedJob("PENDING", "AssocMaxJobsLimit"), 0, None, ""),
         (QueuedJob("PENDING", "QOSMaxNodePerUserLimit"), 0, None, ""),
-        (QueuedJob("PENDING", "JobHeldAdmin"), 0, Outcome.FAILED, "it is held, so it would wait for ever"),
-        (QueuedJob("CONFIGURING", "", "h1"), 101, Outcome.FAILED, "not started"),
+        (QueuedJob("PENDING", "JobHeldAdmin"), 0, RunStatus.FAILED, "it is held, so it would wait for ever"),
+        (QueuedJob("CONFIGURING", "", "h1"), 101, RunStatus.FAILED, "not started"),
         (QueuedJob("RUNNING", "", "h1"), 999, None, ""),
-        (QueuedJob("RUNNING", "", "h1"), 1001, Outcome.FAILED, "RUNNING on h1: still after 1001 s"),
-        (QueuedJob("SUSPENDED", "", "h1"), 0, Outcome.KILLED, "what is measured across a break is not true"),
+        (QueuedJob("RUNNING", "", "h1"), 1001, RunStatus.FAILED, "RUNNING on h1: still after 1001 s"),
+        (QueuedJob("SUSPENDED", "", "h1"), 0, RunStatus.KILLED, "what is measured across a break is not true"),
         (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS, None, ""),
-        (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, Outcome.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
-        (QueuedJob("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no result of this run"),
-        (QueuedJob("PREEMPTED"), SETTLE_SECONDS + 1, Outcome.KILLED, "PREEMPTED"),
-        (QueuedJob("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, Outcome.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
-        (QueuedJob("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, Outcome.FAILED, "on h[1-2]; h2 is down"),
-        (QueuedJob("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no result of this run"),
-        (QueuedJob("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
+        (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, RunStatus.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
+        (QueuedJob("CANCELLED"), SETTLE_SECONDS + 1, RunStatus.KILLED, "CANCELLED, and no result of this run"),
+        (QueuedJob("PREEMPTED"), SETTLE_SECONDS + 1, RunStatus.KILLED, "PREEMPTED"),
+        (QueuedJob("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, RunStatus.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
+        (QueuedJob("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, RunStatus.FAILED, "on h[1-2]; h2 is down"),
+        (QueuedJob("COMPLETED"), SETTLE_SECONDS + 1, RunStatus.FAILED, "COMPLETED, and no result of this run"),
+        (QueuedJob("FORGOTTEN"), SETTLE_SECONDS + 1, RunStatus.FAILED, "FORGOTTEN"),
     ],
 )
-def test_when_a_job_is_no_longer_waited_for(job, since, outcome, words):
+def test_when_a_job_is_no_longer_waited_for(job, since, status, words):
     result = failure(job, since, PATIENCE)
-    assert (result and result[0]) == outcome
+    assert (result and result[0]) == status
     assert words in (result[1] if result else "")
 
 
@@ -204,9 +204,9 @@ def test_without_slurm_the_message_says_so(scontrol, refused):
 
 
 def test_where_slurm_ended_a_run_that_is_why(snapshot):
-    result = JobResult(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
+    result = JobResult(RunStatus.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
     cut = explain_by_slurm(result, QueuedJob("PREEMPTED", "", "h[1-2]", job_id="7"))
-    assert (cut.outcome, cut.reason) == (Outcome.KILLED, snapshot)
+    assert (cut.status, cut.reason) == (RunStatus.KILLED, snapshot)
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
         assert explain_by_slurm(result, QueuedJob(state)) == result
@@ -214,7 +214,9 @@ def test_where_slurm_ended_a_run_that_is_why(snapshot):
 
 def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path, monkeypatch):
     """Slurm ends processes first, and then shows that it ends their job; it may not answer, or show an older state."""
-    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 3.0, {"node-0": -9}, failed_task="node-0")
+    killed = JobResult(
+        RunStatus.FAILED, "node-0 was ended by signal SIGKILL", 3.0, {"node-0": -9}, failed_task="node-0"
+    )
     job = SubmittedJob(JobPaths(tmp_path), (), 600)
     (tmp_path / "job_id.txt").write_text("7\n")
     job.paths.result(0).write_text(killed.as_json())
@@ -227,7 +229,7 @@ def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path, monkeypatch
 
     monkeypatch.setattr(queue, "job", answer)
     result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
-    assert (result.outcome, result.reason) == (Outcome.FAILED, f"NODE_FAIL: {killed.reason}")
+    assert (result.status, result.reason) == (RunStatus.FAILED, f"NODE_FAIL: {killed.reason}")
     assert not answers
 
 
@@ -238,7 +240,7 @@ def test_a_job_that_failed_before_its_run_says_what_it_printed(tmp_path, monkeyp
     monkeypatch.setattr(submitted_job, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(queue, "job", lambda job_id: QueuedJob("FAILED", job_id=job_id))
     result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
-    assert result.outcome is Outcome.FAILED
+    assert result.status is RunStatus.FAILED
     assert f"No module named 'numpy' ({job.paths.output})" in result.reason
 
 
@@ -246,14 +248,14 @@ def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path, monkeypatch):
     program(tmp_path, "echo 17", name="sbatch")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     rendered = replace(
-        submission(), folder=str(tmp_path / "configurations" / "one" / "runs" / "1"), fingerprint="f", code="c"
+        submission(), folder=str(tmp_path / "configurations" / "one" / "runs" / "1"), cache_key="f", code="c"
     )
     submitted = submit_job([rendered], 600)
     job = read_job(submitted.paths)
     assert (job.job_id, job.timeout_seconds) == ("17", 600)
     without_script = {name: text for name, text in rendered.files.items() if name != "job.sbatch"}
     assert job.submissions == (replace(rendered, files=without_script),)
-    result = JobResult(Outcome.FAILED, "node-0 exited with code 1", 2.5, {"node-0": 1}, nodes=({"node": 0},))
+    result = JobResult(RunStatus.FAILED, "node-0 exited with code 1", 2.5, {"node-0": 1}, nodes=({"node": 0},))
     submitted.paths.result(0).write_text(result.as_json())
     assert (job.result(0), job.result(1)) == (result, None)
 
@@ -275,7 +277,7 @@ def test_a_damaged_order_of_a_job_is_refused(tmp_path, text, problem):
     paths = JobPaths(tmp_path)
     paths.order.write_text(text)
     remedy = f"delete {tmp_path}, and the same command submits its runs again"
-    with pytest.raises(EvidenceError, match=re.escape(f"{paths.order}: {problem}")) as caught:
+    with pytest.raises(RecordError, match=re.escape(f"{paths.order}: {problem}")) as caught:
         read_job(paths)
     assert str(caught.value).endswith(remedy)
 
@@ -285,16 +287,16 @@ def test_a_damaged_order_of_a_job_is_refused(tmp_path, text, problem):
     [
         ("null", "is not a JSON object"),
         (
-            '{"outcome": "fine", "reason": "", "seconds": 1.0}',
-            "outcome is 'fine'; the choices are 'completed', 'failed'",
+            '{"status": "fine", "reason": "", "seconds": 1.0}',
+            "status is 'fine'; the choices are 'completed', 'failed'",
         ),
-        ('{"outcome": "failed", "reason": "", "seconds": [1]}', "seconds is [1], which is not a number"),
+        ('{"status": "failed", "reason": "", "seconds": [1]}', "seconds is [1], which is not a number"),
     ],
 )
 def test_a_damaged_result_of_a_job_is_refused(tmp_path, text, problem):
     paths = JobPaths(tmp_path)
     paths.result(0).write_text(text)
-    with pytest.raises(EvidenceError, match=re.escape(f"{paths.result(0)}: {problem}")):
+    with pytest.raises(RecordError, match=re.escape(f"{paths.result(0)}: {problem}")):
         SubmittedJob(paths, (), 600).result(0)
 
 
@@ -311,7 +313,7 @@ def test_a_damaged_result_of_a_job_is_refused(tmp_path, text, problem):
     ],
 )
 def test_when_slurm_has_decided_why_a_run_failed(state, codes, task, seconds, decided):
-    result = JobResult(Outcome.FAILED, "it failed", 3.0, codes, failed_task=task)
+    result = JobResult(RunStatus.FAILED, "it failed", 3.0, codes, failed_task=task)
     assert has_decided(QueuedJob(state), result, seconds) is decided
 
 

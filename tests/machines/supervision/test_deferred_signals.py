@@ -1,4 +1,4 @@
-"""What interrupts a driver while a notebook process starts waits until that is done, and is not lost."""
+"""What interrupts a controller while a notebook process starts waits until that is done, and is not lost."""
 
 import os
 import signal

@@ -15,7 +15,7 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.slurm.script import SlurmSettings
 from dlperf_study.machines.supervision.locks import lock, runtime_folder, study_lock
-from dlperf_study.machines.supervision.processes import DRIVER_MARK
+from dlperf_study.machines.supervision.processes import CONTROLLER_MARK
 from dlperf_study.report.pages import build
 from tests.evidence_factory import example_study
 
@@ -41,7 +41,7 @@ def test_only_this_user_can_read_and_write_it(tmp_path):
 def test_a_study_on_a_queue_is_measured_by_one_command(tmp_path, monkeypatch):
     """Nodes are of each run alone: another study may be measured at the same time."""
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    monkeypatch.delenv(DRIVER_MARK, raising=False)
+    monkeypatch.delenv(CONTROLLER_MARK, raising=False)
     cluster = Cluster("queue", 1, 1, device="cpu", device_name="a CPU", launcher="slurm", settings=SlurmSettings())
     refusal = pytest.raises(BusyError, match=f"process {os.getpid()} is measuring study mine")
     with study_lock("mine", cluster), study_lock("another", cluster), refusal:

@@ -44,13 +44,13 @@ def execution(folder: Path, cell: str) -> Execution:
     source = folder / "notebook.ipynb"
     cells = [nbformat.v4.new_code_cell(cell.format(str(folder)))]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), source)
-    return Execution(source, folder / "executed.ipynb", {}, folder / "failure.txt", {"ADDED": "by the driver"})
+    return Execution(source, folder / "executed.ipynb", {}, folder / "failure.txt", {"ADDED": "by the controller"})
 
 
 def test_no_grammar_of_addresses_is_compiled_for_notebooks():
     """It takes a second of each process; who wants the module gets it."""
     code = (
-        "import sys, dlperf_study.report.pages, dlperf_study.execution.driver, nbconvert\n"
+        "import sys, dlperf_study.report.pages, dlperf_study.execution.controller, nbconvert\n"
         "print('papermill' in sys.modules, 'lark' in sys.modules); import rfc3987_syntax"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -80,7 +80,7 @@ def test_a_kernel_starts_with_the_imports_of_notebooks_and_what_its_driver_gives
     assert facts == {
         "imported": ["dlperf_study", "matplotlib", "pandas"],
         "folder": os.getcwd(),
-        "added": "by the driver",
+        "added": "by the controller",
         "session": kernel,
     }
     assert not psutil.pid_exists(kernel)
@@ -120,7 +120,7 @@ pathlib.Path({0!r}, "recorded").touch()
 def test_a_kernel_records_nothing_once_its_driver_is_dead(tmp_path):
     started = NotebookProcess(execution(tmp_path, STARTS))
     wait_for((tmp_path / "running").exists, "the notebook to run")
-    # As the system does for a driver that is killed.
+    # As the system does for a controller that is killed.
     started._lifeline.close()
     assert started.wait(60) == 1
     assert not (tmp_path / "recorded").exists()
@@ -172,11 +172,11 @@ def test_no_key_stays_when_driver_notebook_and_kernel_are_killed_at_once(tmp_pat
     wait_for(running.exists, "the notebook to run")
     owned = key_of(running)
     running.unlink()
-    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as controller:
         wait_for(running.exists, "the second notebook to run")
         key = key_of(running)
         assert key.exists()
-        processes = [psutil.Process(driver.pid), *psutil.Process(driver.pid).children(recursive=True)]
+        processes = [psutil.Process(controller.pid), *psutil.Process(controller.pid).children(recursive=True)]
         for stopped in processes:
             # So that none is left to see that another one was killed.
             stopped.suspend()
@@ -191,11 +191,11 @@ def test_no_key_stays_when_driver_notebook_and_kernel_are_killed_at_once(tmp_pat
 def test_no_key_stays_when_a_driver_is_killed(tmp_path):
     running = tmp_path / "running"
     execution(tmp_path, CELL)
-    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as controller:
         wait_for(running.exists, "the notebook to run")
         key = key_of(running)
         assert key.exists()
-        driver.kill()
+        controller.kill()
     wait_for(lambda: not key.parent.exists(), "the key to be removed")
 
 
@@ -233,7 +233,7 @@ except KeyboardInterrupt:
     ids=["in a terminal", "in the background", "by another program"],
 )
 def test_an_interrupt_while_the_first_notebook_starts_is_not_lost(tmp_path, number, disposition):
-    """Also where the shell that starts a driver lets it ignore Ctrl-C: whoever interrupts it then means it."""
+    """Also where the shell that starts a controller lets it ignore Ctrl-C: whoever interrupts it then means it."""
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(int(number))]
     done = subprocess.run(
         command,

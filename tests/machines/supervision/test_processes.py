@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.supervision import processes
 from dlperf_study.machines.supervision.processes import (
-    DRIVER_MARK,
+    CONTROLLER_MARK,
     end,
     ending_words,
     is_running,
@@ -19,7 +19,7 @@ from dlperf_study.machines.supervision.processes import (
     this_process,
 )
 from tests.command_line import wait_for
-from tests.survivors import require_end_of_survivor
+from tests.orphans import require_end_of_orphan
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner():
     name, _, host = new_mark().rpartition("@")
     pid, started, unique = name.split("-")
     mark = f"{pid}-{int(started) - 1}-{unique}@{host}"
-    require_end_of_survivor(DRIVER_MARK, mark)
+    require_end_of_orphan(CONTROLLER_MARK, mark)
 
 
 def test_a_survivor_that_can_not_be_ended_is_an_error(monkeypatch):
     with subprocess.Popen(["sleep", "60"]) as waiting:
         monkeypatch.setattr(processes, "marked", lambda variable: [psutil.Process(waiting.pid)])
         monkeypatch.setattr(processes, "_is_orphan", lambda process, variable: True)
-        monkeypatch.setattr(processes, "end", lambda survivors: [])
+        monkeypatch.setattr(processes, "end", lambda orphans: [])
         with pytest.raises(RunError, match=f"can't be ended: {waiting.pid};"):
-            processes.end_survivors()
+            processes.end_orphans()
         waiting.kill()
 
 
 def test_only_a_process_that_was_still_there_is_named_as_ended():
-    """Two drivers may find the same survivor; the one that comes too late has ended nothing."""
+    """Two controllers may find the same survivor; the one that comes too late has ended nothing."""
     with subprocess.Popen(["sleep", "60"]) as sleeping, subprocess.Popen(["sleep", "61"]) as killed:
         found = [psutil.Process(each.pid) for each in (killed, sleeping)]
         killed.kill()

@@ -6,7 +6,7 @@ import typing
 import pytest
 
 from dlperf_study import record
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.records import lines as declared
 from dlperf_study.records.lines import RecordedBy
@@ -26,7 +26,7 @@ def test_a_plain_program_leaves_its_steps_inputs_losses_and_counts_as_they_are_d
     assert done.stdout.split() == ["9"], done.stderr
     log = read_rank_log(tmp_path / "rank-00000.jsonl")
     training = log.windows["training"]
-    assert (log.recorded_by, log.facts["exchange"], training.steps) == (RecordedBy.RECORDER, "none", 6)
+    assert (log.recorded_by, log.facts["communication"], training.steps) == (RecordedBy.RECORDER, "none", 6)
     assert (training.step_seconds >= 0.001).all()
     assert training.has_input
     assert (training.input_seconds < training.step_seconds / 2).all()
@@ -44,7 +44,7 @@ def test_a_program_that_ends_early_says_how_far_it_came(tmp_path):
     run(tmp_path, PLAIN, "4")
     last = lines(tmp_path)[-1]
     assert (last["steps"], last["requested"]) == (4, 9)
-    with pytest.raises(EvidenceError, match="4 of 9"):
+    with pytest.raises(RecordError, match="4 of 9"):
         read_rank_log(tmp_path / "rank-00000.jsonl")
 
 
@@ -69,7 +69,7 @@ def test_a_model_of_paddle_has_digests_and_losses(tmp_path):
 @needs_torch
 @pytest.mark.slow
 def test_ranks_of_ddp_measure_steps_without_exchange_and_agree_afterwards(tmp_path):
-    done = run(tmp_path, DDP, "model", ranks=2, computation_steps=5)
+    done = run(tmp_path, DDP, "model", ranks=2, compute_only_steps=5)
     assert done.returncode == 0, done.stderr
     logs = logs_of(tmp_path)
     for log in logs:
@@ -87,13 +87,13 @@ def test_ranks_of_ddp_measure_steps_without_exchange_and_agree_afterwards(tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize(("mode", "subjects"), [("no model", 3), ("switches", 1)])
 def test_what_hinders_steps_without_exchange_is_a_diagnostic(tmp_path, mode, subjects):
-    done = run(tmp_path, DDP, mode, ranks=2, computation_steps=4)
+    done = run(tmp_path, DDP, mode, ranks=2, compute_only_steps=4)
     assert done.returncode == 0, done.stderr
     logs = logs_of(tmp_path)
     assert [list(log.windows) for log in logs] == [["warmup", "training"]] * 2
     diagnostics = [diagnostic.subject for diagnostic in program_diagnostics(logs)]
     assert len(diagnostics) == subjects
-    assert diagnostics[-1] == "computation_seconds"
+    assert diagnostics[-1] == "compute_seconds"
 
 
 @needs_torch

@@ -25,7 +25,7 @@ EVERY = (
 
 @pytest.mark.parametrize("build", EVERY)
 def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(build):
-    dataset = study(Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1))
+    dataset = study(Planned(configuration(), Recipe(status="failed", reason="exit 1"), runs=1))
     figure = only(build(dataset))
     assert (figure.drawing, bool(figure.empty)) == (None, True)
 

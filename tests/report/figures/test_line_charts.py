@@ -34,12 +34,12 @@ def test_there_is_no_bound_where_the_exchange_was_not_measured():
     rows = pd.DataFrame(
         {
             "world_size": [1, 1, 2, 4],
-            "servers": [0, 1, 0, 0],
+            "parameter_servers": [0, 1, 0, 0],
             "throughput": [100.0, 90.0, 180.0, 300.0],
             "broken_down_step_seconds": [0.1, 0.12, 0.12, 0.18],
             "step_seconds": [0.1, 0.12, 0.12, 0.15],
-            "computation_seconds": [0.1, 0.1, 0.1, 0.1],
-            "exchange_seconds": [NAN, NAN, NAN, 0.12],
+            "compute_seconds": [0.1, 0.1, 0.1, 0.1],
+            "communication_seconds": [NAN, NAN, NAN, 0.12],
         }
     )
     axes = Figure().subplots()

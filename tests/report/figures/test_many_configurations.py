@@ -66,8 +66,8 @@ def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
         exposed = {2: 0.001, 5: 0.002}.get(batch, 0.0 if batch % 2 else 0.02)
         one, two = (configuration(batch_per_device=batch, devices_per_node=count) for count in (1, 2))
         baseline = one if has_baselines else None
-        planned.append(Planned(one, Recipe(exposed_seconds=0.0), 1, baseline))
-        planned.append(Planned(two, Recipe(exposed_seconds=exposed), 1, baseline))
+        planned.append(Planned(one, Recipe(exposed_communication_seconds=0.0), 1, baseline))
+        planned.append(Planned(two, Recipe(exposed_communication_seconds=exposed), 1, baseline))
     figure = only(figures.scaling(study(*planned)))
     names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
     left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
@@ -81,7 +81,10 @@ def many() -> Dataset:
     planned = []
     for batch in range(1, MOST_ROWS // 2 + 2):
         two = configuration(batch_per_device=batch, devices_per_node=2)
-        exposed, longer = {"exposed_seconds": 0.001 * batch, "exchange_seconds": 0.05}, 1.01 if batch == 5 else 1.5
+        exposed, longer = (
+            {"exposed_communication_seconds": 0.001 * batch, "communication_seconds": 0.05},
+            1.01 if batch == 5 else 1.5,
+        )
         compared = replace(two, framework="horovod_torch")
         planned.append(Planned(two, Recipe(0.08, **exposed), 1, reference=two))
         planned.append(Planned(compared, Recipe(0.08 * longer, **exposed), 1, reference=two))
@@ -91,16 +94,22 @@ def many() -> Dataset:
 @pytest.mark.parametrize("name", ["overview", "communication"])
 def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     figure, rows = only(getattr(figures, name)(many)), many.configurations
-    values = rows["throughput"] if name == "overview" else rows["exposed_seconds"] / rows["broken_down_step_seconds"]
+    values = (
+        rows["throughput"]
+        if name == "overview"
+        else rows["exposed_communication_seconds"] / rows["broken_down_step_seconds"]
+    )
     labels = {" ".join(text.get_text().split()) for text in axes_of(figure)[0].texts}
     assert len(labels) == MOST_ROWS
-    middle = rows.loc[values.sort_values().index[MOST_ROWS // 2 : MOST_ROWS // 2 + 2], "identity"]
+    middle = rows.loc[values.sort_values().index[MOST_ROWS // 2 : MOST_ROWS // 2 + 2], "configuration_id"]
     names = configuration_labels(many)
-    assert {names[identity] for identity in rows["identity"]} - labels == {names[identity] for identity in middle}
+    assert {names[configuration_id] for configuration_id in rows["configuration_id"]} - labels == {
+        names[configuration_id] for configuration_id in middle
+    }
     assert f"Of {MOST_ROWS + 2} " in figure.caption
     assert f" the {MOST_ROWS} that " in figure.caption
     assert f"; and {MOST_ROWS - MOST_CONFIGURATIONS} more." in figure.alt
-    assert not any(f"{names[identity]}: " in figure.alt for identity in middle)
+    assert not any(f"{names[configuration_id]}: " in figure.alt for configuration_id in middle)
 
 
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
@@ -121,7 +130,7 @@ def test_of_one_reference_with_many_configurations_those_that_differ_most_are_sh
     dataset = study(*planned)
     figure, [group] = only(figures.comparison(dataset)), most_different(dataset, all_groups(dataset))
     assert (len(group.rows), len(group.members)) == (MOST_ROWS, MOST_ROWS)
-    assert group.members[0].identity == reference.identity
+    assert group.members[0].configuration_id == reference.configuration_id
     assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
 
 

@@ -21,7 +21,7 @@ from tests.report.figures.drawn import axes_of, curve, lines, only
 
 
 def test_scaling_has_a_curve_of_means_an_ideal_line_and_the_bound_of_the_longest_part(mixed):
-    """A step of 104 ms with 80 ms of computation and 48 ms of exchange can be no faster than 80 ms."""
+    """A step of 104 ms with 80 ms of computation and 48 ms of communication can be no faster than 80 ms."""
     panels = axes_of(only(figures.scaling(mixed)))
     drawn = curve(panels[0], "collective")
     rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
@@ -31,7 +31,7 @@ def test_scaling_has_a_curve_of_means_an_ideal_line_and_the_bound_of_the_longest
     ideals = baseline * np.array([1, 2, 4]), np.array([1, 2, 4]), np.ones(3)
     for panel, values in zip(panels, ideals, strict=True):
         np.testing.assert_allclose(lines(panel, IDEAL)[0].get_ydata(), values)
-    longest = rows[["computation_seconds", "exchange_seconds"]].max(axis=1)
+    longest = rows[["compute_seconds", "communication_seconds"]].max(axis=1)
     np.testing.assert_allclose(lines(panels[0], BOUND)[0].get_ydata(), rows["global_batch"] / longest, rtol=1e-3)
     assert open_marks(panels[0]) == [4.0], "what has no interval"
 
@@ -43,8 +43,8 @@ def open_marks(axes: Axes) -> list[float]:
 
 def test_the_ideal_line_starts_at_a_baseline_of_another_series():
     local = configuration(framework="paddle_ps", strategy="local")
-    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
-    pushed = replace(TOGETHER, exchange="push_pull")
+    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, parameter_servers=1)
+    pushed = replace(TOGETHER, communication="push_pull")
     dataset = study(Planned(local, ALONE), Planned(served, pushed, baseline=local))
     ideals = lines(axes_of(only(figures.scaling(dataset)))[0], "ideal")
     assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
@@ -82,12 +82,14 @@ def test_the_overview_shows_every_completed_run_and_connects_none(mixed):
     assert 0 < len(intervals.get_segments()) < len(means.get_offsets())
     assert {line.get_linestyle() for line in overview.get_lines()} == {"None"}
     [dots] = [line for line in overview.get_lines() if line.get_marker() == "o"]
-    assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
+    assert len(dots.get_xdata()) == (mixed.runs["status"] == "completed").sum()
 
 
 def test_a_run_that_no_mean_includes_has_an_open_dot_and_no_part_in_the_drift():
     whole = study(*(Planned(configuration(devices_per_node=n), ALONE, runs=4) for n in (1, 2)))
-    is_first = (whole.runs["repetition"] == 1) & (whole.runs["identity"] == whole.runs["identity"].iloc[0])
+    is_first = (whole.runs["repetition"] == 1) & (
+        whole.runs["configuration_id"] == whole.runs["configuration_id"].iloc[0]
+    )
     dataset = replace(whole, runs=whole.runs.assign(disturbed=is_first))
     overview = only(figures.overview(dataset))
     counted, disturbed = (line for line in axes_of(overview)[0].get_lines() if line.get_marker() == "o")
@@ -113,25 +115,32 @@ def test_bars_are_as_long_as_their_steps_and_their_intervals_are_around_the_ends
     computation, exposed = communication(mixed).containers[:2]
     assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
     np.testing.assert_allclose([bar.get_x() + bar.get_width() for bar in exposed], steps)
-    bounds = {"exposed_seconds": -0.004, "exposed_seconds_low": -0.005, "exposed_seconds_high": -0.003}
+    bounds = {
+        "exposed_communication_seconds": -0.004,
+        "exposed_communication_seconds_low": -0.005,
+        "exposed_communication_seconds_high": -0.003,
+    }
     _, intervals = communication(mixed, **bounds).collections
     np.testing.assert_allclose([segment[:, 0].mean() for segment in intervals.get_segments()], steps)
 
 
 def test_a_step_whose_parts_were_not_measured_has_no_empty_row(mixed):
     whole = mixed.configurations["throughput"].notna().idxmax()
-    exposed = mixed.configurations["exposed_seconds"].copy()
+    exposed = mixed.configurations["exposed_communication_seconds"].copy()
     exposed[whole] = np.nan
-    bars, fewer = communication(mixed).containers[0], communication(mixed, exposed_seconds=exposed).containers[0]
+    bars, fewer = (
+        communication(mixed).containers[0],
+        communication(mixed, exposed_communication_seconds=exposed).containers[0],
+    )
     assert len(fewer) == len(bars) - 1
     assert [bar.get_y() for bar in fewer] == [bar.get_y() for bar in bars][:-1]
 
 
 def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
-    axes = communication(mixed, exchange_seconds=2 * mixed.configurations["step_seconds"])
-    exchanges, _ = axes.collections
+    axes = communication(mixed, communication_seconds=2 * mixed.configurations["step_seconds"])
+    collective_operations, _ = axes.collections
     left, right = axes.get_xlim()
-    ends = [segment[1][0] for segment in exchanges.get_segments()]
+    ends = [segment[1][0] for segment in collective_operations.get_segments()]
     assert left == 0
     assert right > 1.05 * max(ends)
 
@@ -139,7 +148,7 @@ def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
 def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed):
     rates, times = axes_of(only(figures.comparison(mixed)))
     [dots] = [line for line in rates.get_lines() if line.get_marker() == "o"]
-    completed = mixed.runs[mixed.runs["outcome"] == "completed"]
+    completed = mixed.runs[mixed.runs["status"] == "completed"]
     assert sorted(dots.get_xdata()) == sorted(completed["throughput"])
     segments = rates.collections[0].get_segments()
     assert segments
@@ -178,12 +187,12 @@ def test_alt_texts_have_what_is_drawn_and_nothing_else():
 def test_a_group_without_its_reference_is_not_drawn_and_steps_without_parts_are_named():
     two = configuration(devices_per_node=2)
     other = Planned(replace(two, framework="torch_ddp"), TOGETHER, reference=two)
-    failed = Recipe(outcome="failed", reason="exit 1")
+    failed = Recipe(status="failed", reason="exit 1")
     figure = only(figures.comparison(study(Planned(two, failed, reference=two), other)))
     assert figure.is_empty
     assert "Groups whose reference was not measured are left out." in figure.caption
     measured = study(Planned(two, TOGETHER, reference=two), other)
-    whole = measured.configurations.assign(broken_down_step_seconds=np.nan, exposed_seconds=np.nan)
+    whole = measured.configurations.assign(broken_down_step_seconds=np.nan, exposed_communication_seconds=np.nan)
     assert "have no bar" in only(figures.comparison(replace(measured, configurations=whole))).caption
     assert "have no bar" not in only(figures.comparison(measured)).caption
 
@@ -231,7 +240,7 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed, factor, tmp_path):
 def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn():
     dataset = study(Planned(configuration(warmup_steps=1, measured_steps=5000), ALONE, runs=1))
     [line] = axes_of(only(figures.steps(dataset)))[0].get_lines()
-    drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'exchange'")["seconds"].to_numpy()
+    drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'communication'")["seconds"].to_numpy()
     assert len(drawn) <= 2 * STEP_PIECES
     relative = seconds / np.median(seconds[1:])
     assert (drawn.min(), drawn.max()) == pytest.approx((relative.min(), relative.max()))

@@ -14,7 +14,7 @@ from dlperf_study.study.configuration import PARAMETERS, Configuration
 from tests.evidence_factory import Recipe, configuration, write_run
 
 CONFIGURATION = configuration(devices_per_node=2)
-FAILED = Recipe(outcome="failed", reason="exit 1")
+FAILED = Recipe(status="failed", reason="exit 1")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def home(paths: StudyPaths) -> ConfigurationPaths:
     """One run that completed, and one that failed."""
     for repetition, recipe in enumerate((Recipe(), FAILED), 1):
         write_run(paths, CONFIGURATION, repetition, recipe)
-    return paths.configuration(CONFIGURATION.identity)
+    return paths.configuration(CONFIGURATION.configuration_id)
 
 
 def test_each_parameter_is_shown_that_has_no_default_or_another_value():
@@ -41,7 +41,7 @@ def test_nothing_is_said_of_parameters_that_only_this_package_trains_by():
 
 def test_a_run_is_a_row_and_a_dash_has_its_reason(home):
     table = configuration_page.run_table(runs_and_steps(home)[0])
-    assert table.column(COLUMNS["outcome"].label) == ["completed", "failed"]
+    assert table.column(COLUMNS["status"].label) == ["completed", "failed"]
     assert table.column(COLUMNS["throughput"].label)[1] == MISSING
     assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.footnote] == []
     units = {heading.label: heading.unit for heading in table.headings}
@@ -65,7 +65,7 @@ def test_steps_are_drawn_with_the_last_of_the_runs(home):
 
 def test_without_a_completed_run_the_figure_says_that_there_are_no_steps(paths):
     write_run(paths, CONFIGURATION, 1, FAILED)
-    figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(CONFIGURATION.identity))[1])
+    figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(CONFIGURATION.configuration_id))[1])
     assert (figure.drawing, bool(figure.empty)) == (None, True)
 
 

@@ -34,7 +34,7 @@ def test_a_click_on_a_number_shows_how_it_was_made(chromium: Any, tmp_path: Path
         first = next(measured.itertuples())
         assert dialog.locator("h2").inner_text() == " ".join(format_column(first, "throughput"))
         assert defined("throughput") in dialog.inner_text()
-        assert dialog.locator("a").get_attribute("href").endswith(first.identity.rpartition("-")[2])
+        assert dialog.locator("a").get_attribute("href").endswith(first.configuration_id.rpartition("-")[2])
         code = dialog.locator("pre").inner_text()
         dialog.locator("button").click()
         # A dialog closes after the click, not within it.
@@ -45,7 +45,7 @@ def test_a_click_on_a_number_shows_how_it_was_made(chromium: Any, tmp_path: Path
     exec("\n".join(lines), names)
     runs = eval(last, names)
     assert shown[0]["throughput"].tolist() == [first.throughput]
-    assert runs["throughput"].tolist() == dataset.select_runs(first.identity)["throughput"].tolist()
+    assert runs["throughput"].tolist() == dataset.select_runs(first.configuration_id)["throughput"].tolist()
 
 
 def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_path: Path):

@@ -13,18 +13,18 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.inputs import is_report_current
 from dlperf_study.findings.pages import MAX_FINDINGS
 from dlperf_study.report import pages
 from dlperf_study.study.plan import Plan
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import write_study
 from tests.report.conftest import mixed_entries, write_titled
 from tests.requirements import need
 
-PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "history.html", "runs.html")
+PAGES = ("index.html", *(f"{question}.html" for question in SECTIONS), "history.html", "runs.html")
 CAPTION_LINES = 2
 WITHOUT_FIGURES = {"runs.html", "resources.html", "audit.html", "published.html", "prediction.html"}
 pytestmark = pytest.mark.timeout(300)
@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
         write_study(paths.earlier_measurement(1), mixed_entries()[:2])
-        plan.changed(questions=QUESTIONS, quick=True).write(paths.plan_file)
+        plan.changed(sections=SECTIONS, quick=True).write(paths.plan_file)
         for former in (paths.tables / "former-name.tex", paths.figures / "former-name.svg"):
             former.parent.mkdir()
             former.touch()
@@ -185,7 +185,7 @@ def test_no_text_becomes_an_element_because_it_looks_like_a_drawing(tmp_path, pl
 
 
 def test_a_study_without_a_plan_is_one_clear_error(paths):
-    with pytest.raises(EvidenceError, match="no plan"):
+    with pytest.raises(RecordError, match="no plan"):
         pages.build("example")
     assert not paths.folder.exists()
 
@@ -226,11 +226,11 @@ def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(buil
     page.get_by_text("The runs it was computed from").click()
     page.wait_for_url("**/runs.html#*")
     assert page.locator("h1").inner_text() == "Runs"
-    [identity] = [path.name for path in built.configurations.iterdir() if path.name.endswith(page.url[-8:])]
+    [configuration_id] = [path.name for path in built.configurations.iterdir() if path.name.endswith(page.url[-8:])]
     row = page.locator("tr:has(td:target)")
     assert row.locator("td").first.inner_text() == "1"
     heading = row.evaluate("row => row.previousElementSibling.innerText")
-    assert heading.endswith(f": outputs/example/configurations/{identity}/runs")
+    assert heading.endswith(f": outputs/example/configurations/{configuration_id}/runs")
     shown = page.locator("#table-runs tbody tr:not(.group)").count()
     assert shown == len(list(built.configurations.glob("*/runs/*")))
 

@@ -6,7 +6,7 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
-SLOW = Recipe(computation_seconds=0.2)
+SLOW = Recipe(compute_seconds=0.2)
 
 
 def test_every_check_is_listed_with_what_it_examined_or_named_below(mixed):
@@ -24,7 +24,7 @@ def test_what_was_found_says_how_and_where_and_nothing_found_says_so(snapshot):
     [row] = [row for row in diagnostics.rows if row[1].text == "falling"]
     severity, _, computation, cells = (cell.text for cell in row)
     assert severity == "warning"
-    assert cells == f"example / {ONE.identity} / throughput; example / {TWO.identity} / throughput"
+    assert cells == f"example / {ONE.configuration_id} / throughput; example / {TWO.configuration_id} / throughput"
     assert [computation, row[2].footnote] == snapshot
     _, diagnostics = audit_tables.ours(study(Planned(ONE)))
     assert diagnostics.is_empty

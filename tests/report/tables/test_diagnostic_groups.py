@@ -25,9 +25,9 @@ def test_diagnostics_of_one_subject_are_one_group_with_their_number(mixed):
 
 def test_a_few_of_many_configurations_are_named_and_more_are_counted():
     dataset = busy(configurations=6)
-    identities = dataset.diagnostics["identity"].dropna().unique()
+    configuration_ids = dataset.diagnostics["configuration_id"].dropna().unique()
     for count, named in ((1, "Seed 0 · 1 device"), (4, "4 of 6 configurations")):
-        rows = dataset.diagnostics[dataset.diagnostics["identity"].isin(identities[:count])]
+        rows = dataset.diagnostics[dataset.diagnostics["configuration_id"].isin(configuration_ids[:count])]
         rows = rows[rows["subject"] == "background_cores"]
         [group] = diagnostic_groups(replace(dataset, diagnostics=rows))
         assert group.configurations == named
@@ -43,7 +43,7 @@ def test_details_are_on_quality_or_on_the_summary_where_nobody_asks_for_quality(
     line = DiagnosticOverview(dataset, "scaling")._repr_html_()
     assert '<a href="quality.html#diagnostics">6 warnings</a>' in line
     assert "<details" not in line
-    dataset = busy(questions=("scaling",))
+    dataset = busy(sections=("scaling",))
     assert "<details" in DiagnosticOverview(dataset, "")._repr_html_()
     assert 'href="index.html#diagnostics"' in DiagnosticOverview(dataset, "scaling")._repr_html_()
 

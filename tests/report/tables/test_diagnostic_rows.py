@@ -2,7 +2,7 @@ import pytest
 
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.tables.diagnostic_tables import belongs, mask_numbers, merged
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 
 
 def test_only_numbers_of_measurements_are_merged_and_compared():
@@ -29,8 +29,8 @@ def test_numbers_in_names_are_no_measurements(said):
 
 
 def test_every_subject_has_a_page_and_diagnostics_about_rates_and_logs_have_several():
-    for subject in (*COLUMNS, "survivors_ended"):
-        assert any(belongs(subject, question) for question in QUESTIONS)
+    for subject in (*COLUMNS, "orphans_ended"):
+        assert any(belongs(subject, question) for question in SECTIONS)
     pages = ["scaling", "comparison", "published", "audit", "quality"]
     for subject in ("drain_seconds", "1n8g/r50_b128_fp32_1.log"):
-        assert [question for question in QUESTIONS if belongs(subject, question)] == pages
+        assert [question for question in SECTIONS if belongs(subject, question)] == pages

@@ -1,4 +1,4 @@
-"""The tables of the communication page: the parts of a step, the exchange alone, data sources."""
+"""The tables of the communication page: the parts of a step, communication alone, data loaders."""
 
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 from tests.report.tables.cells import cell_of, labels
 
-LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
+LATENCY_AND_RATE = ("communication_latency_seconds", "communication_bandwidth")
 
 
 def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it():
-    waiting, fixed = configuration(devices_per_node=2, data_source="python_queue"), configuration(devices_per_node=2)
+    waiting, fixed = configuration(devices_per_node=2, data_loader="python_queue"), configuration(devices_per_node=2)
     recipe = Recipe(input_seconds=0.02, batch_seconds=0.1)
     dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
-    table = tables.data_sources(dataset)
+    table = tables.data_loaders(dataset)
     [row] = table.rows
     assert labels(table)[-5:] == ["Input rate", "Throughput", "Step in parts", "Input wait", "Input share"]
     assert float(row[-2].text) == pytest.approx(20, rel=0.05)
@@ -29,8 +29,8 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
 
 
 def test_what_is_not_exchanged_says_so(mixed):
-    exchange = cell_of(tables.exchange(mixed), "1", "Pure communication", "data parallel")
-    assert (exchange.text, exchange.footnote) == (MISSING, "nothing to exchange")
+    communication = cell_of(tables.communication_alone(mixed), "1", "Communication-only time", "data parallel")
+    assert (communication.text, communication.footnote) == (MISSING, "nothing to communicate")
 
 
 @pytest.mark.parametrize(("noise", "is_shown"), [(0.01, False), (0.1, True)])
@@ -39,10 +39,10 @@ def test_waiting_for_jitter_below_two_milliseconds_is_no_number(noise, is_shown)
     dataset = study(Planned(one, ALONE), Planned(two, replace(TOGETHER, noise=noise)))
     in_runs = dataset.runs["jitter_seconds"].mean()
     assert (in_runs >= 0.002, in_runs > 0) == (is_shown, True)
-    row = dataset.configuration_rows[two.identity]
+    row = dataset.configuration_rows[two.configuration_id]
     assert is_missing(row.jitter_seconds) is not is_shown
     assert is_missing(row.jitter_seconds_low) is not is_shown
-    assert ("Waiting for jitter" in labels(tables.communication(dataset))) is is_shown
+    assert ("Synchronisation jitter" in labels(tables.communication(dataset))) is is_shown
     if not is_shown:
         assert explain_missing(dataset, row, "jitter_seconds") == "below 2 ms, so it is not reported"
 
@@ -56,10 +56,10 @@ def test_only_a_note_on_a_sharded_classifier_counts_its_collectives_as_computati
 
 
 def test_tables_without_any_value_are_empty(snapshot):
-    """Nothing is exchanged on one device."""
+    """Nothing is communicated on one device."""
     planned = [configuration(batch_per_device=batch) for batch in (4, 8)]
     dataset = study(*(Planned(each, baseline=each) for each in planned))
-    empty = [tables.exchange(dataset), tables.data_sources(dataset)]
+    empty = [tables.communication_alone(dataset), tables.data_loaders(dataset)]
     assert [table.is_empty for table in empty] == [True] * 2
     assert [table.empty for table in empty] == snapshot
 
@@ -76,8 +76,8 @@ def test_a_percentile_that_no_configuration_has_is_no_column_but_a_note(mixed):
 
 
 def test_the_sum_of_trainers_is_shown_where_it_is_another_number_than_the_throughput(mixed):
-    rates, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_rates"].label
+    rates, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_throughputs"].label
     for factor, is_shown in ((1.0, False), (1.5, True)):
-        rows = mixed.configurations.assign(sum_of_rank_rates=rates * factor)
-        shown = labels(tables.exchange(replace(mixed, configurations=rows)))
+        rows = mixed.configurations.assign(sum_of_rank_throughputs=rates * factor)
+        shown = labels(tables.communication_alone(replace(mixed, configurations=rows)))
         assert (label in shown, COLUMNS["throughput"].label in shown) == (is_shown, is_shown)

@@ -23,7 +23,7 @@ PLSC, VGG16 = "dlperf_paddle_plsc", "paddle_vgg16_cluster"
 #: What the first table of PaddlePaddle's page asks, in our words.
 SINGLE_THREAD = {
     **{"framework": "paddle_ps", "strategy": "local", "model": "vgg16_cifar", "image_size": 32, "classes": 10},
-    **{"data_source": "files", "image_set": "cifar10"},
+    **{"data_loader": "files", "image_dataset": "cifar10"},
 }
 
 
@@ -86,10 +86,10 @@ def test_a_study_without_sources_has_no_table_and_no_change():
     assert printed_tables.changes_table(unanswered).is_empty
 
 
-@pytest.mark.parametrize(("exposed_seconds", "ours"), [(0.024, 1.5), (0.080, 0.99), (0.004, 1.88)])
-def test_a_change_is_the_published_speedup_and_ours(exposed_seconds, ours):
+@pytest.mark.parametrize(("exposed_communication_seconds", "ours"), [(0.024, 1.5), (0.080, 0.99), (0.004, 1.88)])
+def test_a_change_is_the_published_speedup_and_ours(exposed_communication_seconds, ours):
     """Published are 1.54 times as many images a second on two workers."""
-    dataset = workers(replace(TOGETHER, exposed_seconds=exposed_seconds, noise=0.05))
+    dataset = workers(replace(TOGETHER, exposed_communication_seconds=exposed_communication_seconds, noise=0.05))
     [change] = [change for change in printed_tables.changes(dataset) if "CPU only: Resnet50" in change.table]
     assert change.between == "devices from 1 to 2"
     assert change.published.factor == pytest.approx(1.54, abs=0.005)
@@ -126,5 +126,5 @@ def test_the_sources_have_their_question_and_the_same_facts_of_ours():
     table = printed_tables.sources(workers())
     rows = [row for group, row in zip(table.groups, table.rows, strict=True) if group == read_source(WIKI).title]
     wiki = {row[0].text: [cell.text for cell in row[1:]] for row in rows}
-    assert wiki["Question"][0].startswith("How much faster does all-reduce make")
+    assert wiki["ReportSection"][0].startswith("How much faster does all-reduce make")
     assert wiki["Device"] == ["CPU / GPU", "CPU"]

@@ -19,7 +19,7 @@ from dlperf_study.report.pages import Page
 from dlperf_study.report.tables import audit_tables, printed_tables, published_tables
 from dlperf_study.report.tables.published_tables import common_differences, mismatch_reasons
 from dlperf_study.report.tables.table import Table
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 from tests.report.tables.cells import assert_dashes_have_reasons, labels
@@ -30,7 +30,7 @@ CPU_ONLY = {
     **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
     **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
     **{"framework": "tensorflow_mirrored", "memory_format": "nhwc"},
-    **{"data_source": "files", "image_set": "cifar10"},
+    **{"data_loader": "files", "image_dataset": "cifar10"},
 }
 
 
@@ -124,7 +124,7 @@ def test_what_all_numbers_lack_is_apart_from_what_one_lacks(snapshot):
 def test_without_a_page_of_the_audit_its_words_lead_nowhere():
     alone = configuration(**ARCFACE)
     planned = Planned(alone, replace(ALONE, device="gpu"))
-    dataset = study(planned, published=("dlperf_paddle_plsc",), questions=("published",))
+    dataset = study(planned, published=("dlperf_paddle_plsc",), sections=("published",))
     shown = published_tables.next_to_ours(dataset)._repr_html_()
     assert "warning: from 8 to" in shown
     assert ".html" not in shown
@@ -141,7 +141,7 @@ def test_a_study_without_sources_says_so():
 
 @pytest.mark.usefixtures("on_page")
 def test_every_link_to_the_audit_arrives(published_study):
-    pages = {Page.answering(question).file for question in QUESTIONS}
+    pages = {Page.answering(question).file for question in SECTIONS}
     built = (published_tables.next_to_ours(published_study), published_tables.communication(published_study))
     shown = "".join(table._repr_html_() for table in built)
     targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)

@@ -22,7 +22,7 @@ from tests.report.conftest import study
 def sequences(length: int) -> Configuration:
     """Return a configuration of sequences of so many tokens."""
     no_images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
-    names = {"framework": "torch_ddp", "strategy": "all_reduce", "model": "gpt_tiny", "data_source": "synthetic_host"}
+    names = {"framework": "torch_ddp", "strategy": "all_reduce", "model": "gpt_tiny", "data_loader": "synthetic_host"}
     return configuration(sequence_length=length, **names | no_images)
 
 
@@ -31,7 +31,7 @@ def dataset() -> Dataset:
     """A step of twice as many tokens that takes as long."""
     short, long = sequences(64), sequences(128)
     planned = [Planned(each, Recipe(noise=0.001), baseline=short, reference=short) for each in (short, long)]
-    return study(*planned, rate="tokens")
+    return study(*planned, throughput_unit="tokens")
 
 
 def test_ratio_reference_and_sentence_are_of_tokens(dataset):
@@ -52,11 +52,9 @@ def test_steps_of_different_work_are_not_compared_part_by_part(dataset):
     """Their batches are equal: a sequence of twice as many tokens is twice the work."""
     rows = dataset.configurations
     assert rows["global_batch"].nunique() == 1
-    assert (
-        rows.loc[~rows["is_reference"], ["computation_difference_seconds", "difference_lies_in"]].isna().all(axis=None)
-    )
-    long = dataset.configuration_rows[sequences(128).identity]
-    assert "another number of tokens in a step" in explain_missing(dataset, long, "computation_difference_seconds")
+    assert rows.loc[~rows["is_reference"], ["compute_difference_seconds", "largest_difference"]].isna().all(axis=None)
+    long = dataset.configuration_rows[sequences(128).configuration_id]
+    assert "another number of tokens in a step" in explain_missing(dataset, long, "compute_difference_seconds")
 
 
 @pytest.mark.parametrize("way", [LOG, RECORDER, NO_SYNC])

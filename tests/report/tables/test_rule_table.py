@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import RecordError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import tables
 from dlperf_study.report.tables import about_tables
@@ -23,7 +23,7 @@ SELF_TEST = "The self-test passed on the machine of the runs"
 
 def careful(**changes: Any) -> Dataset:
     """Return a study of steady runs on an idle machine."""
-    alone = Recipe(exposed_seconds=0.0, noise=0.01)
+    alone = Recipe(exposed_communication_seconds=0.0, noise=0.01)
     planned = [Planned(ONE, alone, runs=5), Planned(TWO, Recipe(noise=0.01), runs=5, baseline=ONE)]
     return study(*planned, **changes)
 
@@ -90,15 +90,15 @@ def test_a_rule_is_met_until_it_is_broken(words, change, number):
 
 
 def test_there_are_at_most_ten_rules_and_a_careful_study_meets_them():
-    answers = results(careful(precision=0.5, max_repeats=9))
+    answers = results(careful(target_ci=0.5, max_repetitions=9))
     assert len(answers) == 10
     assert {rule for rule, (answer, _) in answers.items() if answer != MET} == {SELF_TEST}
 
 
 def test_the_target_is_met_if_every_configuration_reaches_it():
     assert not [rule for rule in results(careful()) if "narrow" in rule]
-    assert result(careful(precision=0.5, max_repeats=9), "narrow") == (MET, "2 of 2 configurations within ± 50 %")
-    too_narrow = careful(precision=0.0002, max_repeats=9)
+    assert result(careful(target_ci=0.5, max_repetitions=9), "narrow") == (MET, "2 of 2 configurations within ± 50 %")
+    too_narrow = careful(target_ci=0.0002, max_repetitions=9)
     assert result(too_narrow, "narrow") == (NOT_MET, "0 of 2 configurations within ± 0.02 %")
 
 
@@ -114,7 +114,7 @@ def test_the_self_test_must_have_passed_on_the_machine_of_the_runs(passed, answe
 
 def test_a_damaged_file_of_self_tests_is_named(monkeypatch):
     def damaged() -> None:
-        raise EvidenceError("results.json: is no JSON")
+        raise RecordError("results.json: is no JSON")
 
     monkeypatch.setattr(about_tables, "read_results", damaged)
     assert result(careful(), "self-test") == (NOT_MET, "results.json: is no JSON")

@@ -82,11 +82,11 @@ def test_the_page_has_every_check_ratio_and_reason():
 
 
 def test_a_result_without_intervals_or_ratios_is_not_among_the_ratios():
-    equal = replace(CHECK.comparisons[0], verdict="equal", equal_within=0.0257)
+    equal = replace(CHECK.comparisons[0], significance="equal", equal_within=0.0257)
     compared = replace(CHECK, comparisons=(equal, replace(equal, equal_within=None)))
-    verdicts = selftest_tables.comparisons(replace(RESULT, checks=(compared,))).column("Verdict")
-    assert verdicts == ["equal within 2.6\u202f%", "equal"]
-    bandwidth = replace(CHECK.comparisons[0], label="fitted bandwidth (bit/s)", verdict="")
+    significances = selftest_tables.comparisons(replace(RESULT, checks=(compared,))).column("Significance")
+    assert significances == ["equal within 2.6\u202f%", "equal"]
+    bandwidth = replace(CHECK.comparisons[0], label="fitted bandwidth (bit/s)", significance="")
     for check in (replace(CHECK, comparisons=(bandwidth,)), SKIPPED):
         result = replace(RESULT, checks=(check,))
         assert selftest_tables.comparisons(result).rows == ()

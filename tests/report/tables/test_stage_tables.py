@@ -24,7 +24,7 @@ TASK, BATCHES, MODEL, GRADIENT, COPY, UPDATE, PASSES = (stage.label for stage in
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
     one, two = (configuration(devices_per_node=devices, **MINIKUBE) for devices in (1, 2))
-    waiting = configuration(devices_per_node=3, data_source="synthetic_host", **MINIKUBE)
+    waiting = configuration(devices_per_node=3, data_loader="synthetic_host", **MINIKUBE)
     other_images = configuration(**MINIKUBE | {"image_size": 64})
     planned = [
         Planned(one, ALONE),
@@ -61,7 +61,11 @@ def test_ours_are_steps_of_our_windows_times_the_steps_of_a_task(dataset):
     configurations = dataset.configurations
     [row] = configurations[configurations["world_size"] == 2].itertuples()
     steps = SAMPLES_OF_A_TASK / 8
-    for label, column in ((TASK, "step_seconds"), (GRADIENT, "exposed_seconds"), (PASSES, "computation_seconds")):
+    for label, column in (
+        (TASK, "step_seconds"),
+        (GRADIENT, "exposed_communication_seconds"),
+        (PASSES, "compute_seconds"),
+    ):
         assert float(ours[label].text) == pytest.approx(getattr(row, column) * steps, rel=0.01)
         low, high = (float(end) for end in re.findall(r"[-\d.]+", ours[label].interval))
         assert low == pytest.approx(getattr(row, f"{column}_low") * steps, rel=0.05)

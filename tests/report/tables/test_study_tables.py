@@ -10,14 +10,14 @@ from dlperf_study.report import tables
 from dlperf_study.report.context import repetition
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.section import evidence_anchor
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import SECTIONS
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
 from tests.report.tables.cells import assert_dashes_have_reasons, cell_of, facts, labels
 
 CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication, tables.comparison, tables.differences)
 THROUGHPUT, SPEEDUP = COLUMNS["throughput"].label, COLUMNS["speedup"].label
-FAILED = Recipe(outcome="failed", reason="exit 1")
+FAILED = Recipe(status="failed", reason="exit 1")
 
 
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
@@ -64,20 +64,22 @@ def test_a_ratio_is_next_to_the_throughput_it_is_relative_to(mixed, build, ratio
 def test_a_comparison_has_groups_verdicts_and_a_reference_that_differs_in_nothing(mixed):
     table = tables.comparison(mixed)
     assert table.groups[:2] == ("ResNet-50 · 1 device",) * 2
-    verdict = cell_of(table, "2", COLUMNS["verdict"].label, "2 devices", framework="PaddlePaddle parameter server")
-    assert verdict.text.startswith("equal within ")
+    significance = cell_of(
+        table, "2", COLUMNS["significance"].label, "2 devices", framework="PaddlePaddle parameter server"
+    )
+    assert significance.text.startswith("equal within ")
     reference = tables.differences(mixed).rows[0]
     assert [reference[position].text for position in (2, 4, 6, 7)] == ["0", "0", "0", "reference"]
-    assert cell_of(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
+    assert cell_of(tables.scaling(mixed), "2", COLUMNS["parameter_servers"].label, "asynchronous").text == "1"
 
 
 def test_diagnostics_are_on_the_summary_and_a_run_that_did_not_complete_has_no_values(mixed):
-    on_pages = {row for question in QUESTIONS for row in tables.diagnostics(mixed, question).rows}
+    on_pages = {row for question in SECTIONS for row in tables.diagnostics(mixed, question).rows}
     assert set(tables.diagnostics(mixed).rows) == on_pages != set()
     [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
     assert [cell for cell in failed if "does not count" in cell.footnote]
-    rows = mixed.configurations.assign(bus_bandwidth=9e8, exchange_bandwidth=1.1e9)
-    headings = tables.exchange(replace(mixed, configurations=rows)).headings
+    rows = mixed.configurations.assign(bus_bandwidth=9e8, communication_bandwidth=1.1e9)
+    headings = tables.communication_alone(replace(mixed, configurations=rows)).headings
     assert {h.unit for h in headings if h.label in {COLUMNS["bus_bandwidth"].label, "Fitted bandwidth"}} == {"MB/s"}
 
 
@@ -115,7 +117,7 @@ def test_a_study_without_references_or_breakdown_gives_the_reason(snapshot):
 
 @pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
 def test_a_diagnostic_is_a_footnote_of_its_number_also_of_a_baseline(counts):
-    recipes = {1: TOGETHER, 2: Recipe(computation_seconds=0.065)}
+    recipes = {1: TOGETHER, 2: Recipe(compute_seconds=0.065)}
     dataset = study(*(Planned(configuration(devices_per_node=count), recipes[count]) for count in counts))
     cells = [cell for row in tables.scaling(dataset).rows for cell in row]
     flagged = {cell.text for cell in cells if "linear: from 1 to 2 devices" in cell.footnote}
@@ -164,7 +166,7 @@ def test_ratios_are_shown_only_where_they_say_something(mixed):
 def test_what_of_the_training_is_not_the_default_is_in_captions_and_on_the_summary(paths, snapshot):
     unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
     fixed = {"classes": 10, "seed": 7, "fusion_mib": 16}
-    further = {"computation_steps": -1, "max_warmup_seconds": 2.0, "repeats": 1}
+    further = {"compute_only_steps": -1, "max_warmup_seconds": 2.0, "repetitions": 1}
     dataset = write_titled(paths, [Planned(configuration(**unusual | fixed | further), ALONE, runs=1)])
     assert tables.measured(dataset).caption == snapshot
     shown = facts(tables.about(dataset))
@@ -204,20 +206,20 @@ def test_runs_on_one_machine_are_of_one_environment_whatever_their_clocks_were()
 def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footnote(paths, snapshot):
     first = configuration()
     write_titled(paths, [Planned(first)])
-    write_run(paths, first, 4, Recipe(busy_cores=1.5, outcome="timeout", reason="no end"))
+    write_run(paths, first, 4, Recipe(busy_cores=1.5, status="timeout", reason="no end"))
     assert not [
         footnote for footnote in tables.measured(collect(paths)).footnotes if "background load" in str(footnote)
     ]
     for repetition_number, busy_cores in ((1, 0.5), (3, 1.75)):
-        load = {"busy_cores_before": 0.0, "busy_cores_during": busy_cores, "survivors_ended": [], "waited_seconds": 0.0}
-        change(paths.configuration(first.identity).run(repetition_number), load=load)
+        load = {"busy_cores_before": 0.0, "busy_cores_during": busy_cores, "orphans_ended": [], "waited_seconds": 0.0}
+        change(paths.configuration(first.configuration_id).run(repetition_number), load=load)
     assert [str(note) for note in tables.measured(collect(paths)).footnotes if "busy" in str(note)] == snapshot
 
 
 def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snapshot):
     first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
-    course = {"precision": 0.05, "max_repeats": 8, "time_budget_minutes": 30.0, "order_seed": 7}
-    planned = [Planned(first, runs=first.repeats), Planned(second, runs=second.repeats + 1)]
+    course = {"target_ci": 0.05, "max_repetitions": 8, "time_budget_minutes": 30.0, "order_seed": 7}
+    planned = [Planned(first, runs=first.repetitions), Planned(second, runs=second.repetitions + 1)]
     dataset = write_titled(paths, planned, **course)
     table = tables.about(dataset)
     rows = [
@@ -226,13 +228,13 @@ def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snaps
     ]
     assert [*rows, table.caption, repetition(dataset)] == snapshot
     counts = tables.measured(dataset).column(COLUMNS["runs_completed"].label)
-    assert counts == [f"{n} of {n}" for n in (first.repeats, second.repeats + 1)]
+    assert counts == [f"{n} of {n}" for n in (first.repetitions, second.repetitions + 1)]
 
 
 def test_a_study_without_precision_says_nothing_about_it(paths):
-    dataset = write_titled(paths, [Planned(configuration(), runs=configuration().repeats)])
-    table = tables.about(replace(dataset, plan=dataset.plan.changed(order="blocks")))
-    assert facts(table)["Order of the runs"] == "blocks"
+    dataset = write_titled(paths, [Planned(configuration(), runs=configuration().repetitions)])
+    table = tables.about(replace(dataset, plan=dataset.plan.changed(order="sequential")))
+    assert facts(table)["Order of the runs"] == "sequential"
     assert not [name for name in facts(table) if "Target" in name]
     assert "added" not in table.caption
     assert "93" not in repetition(dataset)
@@ -241,14 +243,14 @@ def test_a_study_without_precision_says_nothing_about_it(paths):
 def test_links_to_runs_arrive_whatever_their_numbers_are(mixed):
     runs = mixed.runs.assign(repetition=mixed.runs["repetition"] + 20201112090000)
     anchors = [row[0].anchor for row in tables.runs(replace(mixed, runs=runs)).rows if row[0].anchor]
-    assert sorted(anchors) == sorted(map(evidence_anchor, runs["identity"].unique()))
+    assert sorted(anchors) == sorted(map(evidence_anchor, runs["configuration_id"].unique()))
 
 
 def test_a_run_without_memory_is_among_the_failures_where_others_completed():
     requested = configuration(devices_per_node=1)
     dataset = study(Planned(requested, Recipe(), runs=3))
-    lacking = dataset.runs["outcome"].mask(dataset.runs["repetition"] == 3, "out_of_memory")
-    some = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome=lacking)))
-    assert some.column("Outcome") == ["out of memory"]
-    none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome="out_of_memory")))
+    lacking = dataset.runs["status"].mask(dataset.runs["repetition"] == 3, "out_of_memory")
+    some = tables.failures(replace(dataset, runs=dataset.runs.assign(status=lacking)))
+    assert some.column("RunStatus") == ["out of memory"]
+    none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(status="out_of_memory")))
     assert (none_fits.is_empty, "did not fit in memory" in none_fits.empty) == (True, True)

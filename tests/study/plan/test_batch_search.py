@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.study.batch_search import STEPS, BatchSearch, search, trial
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.job import RunStatus
 from tests.evidence_factory import configuration
 
 
 def fits_up_to(largest: int, tried: list[int]):
     """Return how trials end where batches up to ``largest`` fit; those that are asked for are added to ``tried``."""
 
-    def probe_outcome(batch: int) -> Outcome:
+    def probe_outcome(batch: int) -> RunStatus:
         tried.append(batch)
-        return Outcome.COMPLETED if batch <= largest else Outcome.OUT_OF_MEMORY
+        return RunStatus.COMPLETED if batch <= largest else RunStatus.OUT_OF_MEMORY
 
     return probe_outcome
 
@@ -44,10 +44,10 @@ def test_only_batches_that_divide_into_their_micro_batches_are_tried(micro_batch
         assert known.trials == len(tried) <= BatchSearch(29, micro_batches=micro_batches).trials_left
 
 
-@pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.TIMEOUT])
-def test_a_trial_that_is_missing_or_failed_is_the_next(outcome, snapshot):
+@pytest.mark.parametrize("status", [None, RunStatus.FAILED, RunStatus.TIMEOUT])
+def test_a_trial_that_is_missing_or_failed_is_the_next(status, snapshot):
     """Nothing is taken for granted of it, and what is known is kept."""
-    known = search(64, 1, lambda batch: outcome if batch == 48 else fits_up_to(40, [])(batch))
+    known = search(64, 1, lambda batch: status if batch == 48 else fits_up_to(40, [])(batch))
     assert (known.fitting, known.too_large, known.next_batch) == (32, 64, 48)
     assert known.description == snapshot
 
@@ -70,6 +70,6 @@ def test_what_is_known_is_said(snapshot):
 
 def test_configurations_that_differ_in_batch_and_measurement_share_their_trials():
     smaller = configuration(batch_per_device=8)
-    other = replace(smaller, batch_per_device=16, measured_steps=50, repeats=9, max_warmup_seconds=3.0)
+    other = replace(smaller, batch_per_device=16, measured_steps=50, repetitions=9, max_warmup_seconds=3.0)
     assert trial(smaller, 4) == replace(trial(other, 4), timeout_seconds=smaller.timeout_seconds)
-    assert trial(smaller, 4).identity != trial(replace(smaller, precision="amp_bf16"), 4).identity
+    assert trial(smaller, 4).configuration_id != trial(replace(smaller, precision="amp_bf16"), 4).configuration_id

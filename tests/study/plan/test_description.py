@@ -20,14 +20,14 @@ def test_a_plan_shows_what_runs_and_what_cannot(snapshot):
     example = study(
         factors={"compiler": ["none", "xla"], "devices_per_node": [1, 2, 4]},
         exclude=({"compiler": ["xla"], "devices_per_node": [4]},),
-        measurement={"repeats": 5},
+        measurement={"repetitions": 5},
     )
     assert describe(build_plan(example, cluster(1, 2), refuse)) == snapshot
 
 
 def test_the_time_is_that_of_earlier_runs(snapshot):
     plan = two_sizes()
-    small, large = (entry.configuration.identity for entry in plan.entries)
+    small, large = (entry.configuration.configuration_id for entry in plan.entries)
     assert describe(plan, EarlierRuns({small: 30, large: 90})) == snapshot
     text = describe(plan, EarlierRuns({large: 100}))
     assert text == snapshot
@@ -35,29 +35,31 @@ def test_the_time_is_that_of_earlier_runs(snapshot):
 
 def test_what_is_done_is_counted_and_only_the_rest_takes_time(snapshot):
     plan = two_sizes()
-    small, large = (entry.configuration.identity for entry in plan.entries)
-    repeats = plan.entries[0].configuration.repeats
-    text = describe(plan, EarlierRuns({small: 30, large: 90}, {small: repeats, large: repeats - 1}))
+    small, large = (entry.configuration.configuration_id for entry in plan.entries)
+    repetitions = plan.entries[0].configuration.repetitions
+    text = describe(plan, EarlierRuns({small: 30, large: 90}, {small: repetitions, large: repetitions - 1}))
     assert text == snapshot
-    assert "about 2 min" in describe_reuse(plan, EarlierRuns({large: 100}, {small: repeats, large: repeats - 1}))
-    all_done = dict.fromkeys((small, large), repeats)
+    assert "about 2 min" in describe_reuse(
+        plan, EarlierRuns({large: 100}, {small: repetitions, large: repetitions - 1})
+    )
+    all_done = dict.fromkeys((small, large), repetitions)
     assert describe_reuse(plan, EarlierRuns(done=all_done)) == snapshot
-    assert "Nothing" not in describe_reuse(two_sizes(precision=0.02, max_repeats=7), EarlierRuns(done=all_done))
+    assert "Nothing" not in describe_reuse(two_sizes(target_ci=0.02, max_repetitions=7), EarlierRuns(done=all_done))
 
 
 def test_a_configuration_that_does_not_fit_has_no_runs_to_do(snapshot):
     plan = two_sizes()
-    small, large = (entry.configuration.identity for entry in plan.entries)
+    small, large = (entry.configuration.configuration_id for entry in plan.entries)
     text = describe(plan, EarlierRuns({small: 30}, {small: 1}, {large: "MemoryError"}))
     assert "To do: 2 runs, about 1 min" in text
     assert text == snapshot
 
 
 def test_precision_blocks_and_what_gives_no_number_are_said(snapshot):
-    plan = two_sizes(precision=0.02, max_repeats=7, time_budget_minutes=30.0)
+    plan = two_sizes(target_ci=0.02, max_repetitions=7, time_budget_minutes=30.0)
     assert describe(plan) == snapshot
     in_blocks = "Runs are measured in blocks: ratios have neither an interval nor a verdict."
-    assert in_blocks in describe(two_sizes(order="blocks"))
+    assert in_blocks in describe(two_sizes(order="sequential"))
     in_rounds = describe(two_sizes())
     for sentence in ("Measuring ends", "nor in their time", in_blocks):
         assert sentence not in in_rounds
@@ -67,13 +69,13 @@ def test_precision_blocks_and_what_gives_no_number_are_said(snapshot):
 
 def test_what_does_not_fit_is_numbered_and_not_counted(snapshot):
     plan = two_sizes()
-    small, large = (entry.configuration.identity for entry in plan.entries)
+    small, large = (entry.configuration.configuration_id for entry in plan.entries)
     text = describe(
         plan,
         EarlierRuns(not_fitting={large: "MemoryError"}),
         {small: BatchSearch(512), large: BatchSearch(512, 224, 225, 10)},
     )
-    runs = plan.entries[0].configuration.repeats
+    runs = plan.entries[0].configuration.repetitions
     assert f"in {runs} runs." in text
     assert text == snapshot
 
@@ -91,8 +93,8 @@ def test_references_are_named_and_so_are_those_that_cannot_run(snapshot):
         return "refused" if configuration.framework == "paddle_ps" and configuration.world_size == 2 else None
 
     example = study(
-        questions=("comparison",),
-        fixed={"strategy": "all_reduce", "model": "resnet50"},
+        sections=("comparison",),
+        constants={"strategy": "all_reduce", "model": "resnet50"},
         factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
         baseline=(rule({"devices_per_node": 1}),),
         reference=(rule({"framework": "paddle_ps"}),),
@@ -108,7 +110,7 @@ def many(can_run: Callable[[Configuration], bool], count: int = LONGEST_LIST + 1
         return None if can_run(configuration) else f"a seed of {configuration.seed % 30} is not built"
 
     example = study(
-        fixed={"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
+        constants={"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         factors={"seed": list(range(count))},
         baseline=(rule({"seed": 0}),),
     )

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.study.batch_search import searched
 from dlperf_study.study.plan import Plan, build_plan
 from tests.study.examples import anything_goes, cluster, rule, study
@@ -21,13 +21,13 @@ def test_a_plan_keeps_the_order_of_the_study_and_its_own_factors_first():
     include = ({"nodes": [1], "devices_per_node": [1], "batch_per_device": [64], "compiler": ["xla"]},)
     assert plan_of(study(include=include)).factors == ("nodes", "devices_per_node", "batch_per_device", "compiler")
     assert plan_of(study(factors={"devices_per_node": [1, 2], "nodes": [1]})).factors == ("devices_per_node",)
-    assert {(entry.reference_identity, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
+    assert {(entry.reference_id, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
 
 
 def test_every_entry_has_a_baseline_in_the_plan():
     plan = plan_of(machines=cluster(1, 2))
     first = plan.entries[0]
-    assert {entry.baseline_identity for entry in plan.entries} == {first.configuration.identity}
+    assert {entry.baseline_id for entry in plan.entries} == {first.configuration.configuration_id}
     assert [entry.is_baseline for entry in plan.entries] == [True, False, False, False]
 
 
@@ -44,8 +44,8 @@ def test_a_baseline_or_reference_that_is_not_in_the_plan_is_an_error(refused):
 
 
 COMPARED = {
-    "questions": ("comparison",),
-    "fixed": {"strategy": "all_reduce", "model": "resnet50"},
+    "sections": ("comparison",),
+    "constants": {"strategy": "all_reduce", "model": "resnet50"},
     "factors": {"framework": ["paddle_collective", "torch_ddp"], "devices_per_node": [1, 2]},
     "baseline": (rule({"devices_per_node": 1}),),
 }
@@ -53,9 +53,9 @@ COMPARED = {
 
 def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
     plan = plan_of(study(**COMPARED, reference=(rule({"framework": "paddle_collective"}),)))
-    identities = [entry.configuration.identity for entry in plan.entries]
-    assert [identities.index(entry.reference_identity) for entry in plan.entries] == [0, 1, 0, 1]
-    assert [identities.index(entry.baseline_identity) for entry in plan.entries] == [0, 0, 2, 2]
+    configuration_ids = [entry.configuration.configuration_id for entry in plan.entries]
+    assert [configuration_ids.index(entry.reference_id) for entry in plan.entries] == [0, 1, 0, 1]
+    assert [configuration_ids.index(entry.baseline_id) for entry in plan.entries] == [0, 0, 2, 2]
     assert [entry.is_reference for entry in plan.entries] == [True, True, False, False]
     plan.write(tmp_path / "plan.json")
     assert Plan.read(tmp_path / "plan.json") == plan
@@ -93,7 +93,7 @@ def test_a_global_batch_that_cannot_be_shared_is_unsupported(snapshot):
     plan = plan_of(strong)
     assert [entry.unsupported for entry in plan.entries] == snapshot
     assert [entry.configuration.batch_per_device for entry in plan.entries] == [64, 32, 65, 0]
-    assert plan.entries[1].baseline_identity == plan.entries[0].configuration.identity
+    assert plan.entries[1].baseline_id == plan.entries[0].configuration.configuration_id
 
 
 def test_global_batches_that_would_be_one_configuration_are_refused(refused):
@@ -108,18 +108,20 @@ def test_global_batches_that_would_be_one_configuration_are_refused(refused):
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
     plan = plan_of(
-        study(order_seed=3, precision=0.02, time_budget_minutes=30.0, largest_batch={"at_most": 512}), cluster(1, 4)
+        study(order_seed=3, target_ci=0.02, time_budget_minutes=30.0, largest_batch={"at_most": 512}), cluster(1, 4)
     )
     file = tmp_path / "example" / "plan.json"
     plan.write(file)
     assert [path.name for path in file.parent.iterdir()] == ["plan.json"]
     read = Plan.read(file)
     assert read == plan
-    assert (read.order, read.order_seed) == ("rounds", 3)
-    assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 12, 30.0)
-    assert (plan_of().max_repeats, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
+    assert (read.order, read.order_seed) == ("interleaved", 3)
+    assert (read.target_ci, read.max_repetitions, read.time_budget_minutes) == (0.02, 12, 30.0)
+    assert (plan_of().max_repetitions, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
     written = json.loads(file.read_text())
-    assert [entry["identity"] for entry in written["entries"]] == [e.configuration.identity for e in plan.entries]
+    assert [entry["configuration_id"] for entry in written["entries"]] == [
+        e.configuration.configuration_id for e in plan.entries
+    ]
 
 
 def test_the_largest_batch_is_searched_where_the_study_says(tmp_path, refused):
@@ -128,7 +130,7 @@ def test_the_largest_batch_is_searched_where_the_study_says(tmp_path, refused):
     read = Plan.read(tmp_path / "plan.json")
     searched_devices = [each.configuration.devices_per_node for each in read.entries if each.is_searched]
     assert searched_devices == [4, 4]
-    assert list(searched(read)) == [read.entries[1].configuration.identity]
+    assert list(searched(read)) == [read.entries[1].configuration.configuration_id]
     with refused(StudyFileError):
         plan_of(study(largest_batch={"at_most": 8, "where": {"nodes": [7]}}))
 
@@ -148,16 +150,16 @@ def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, refused):
     file.parent.mkdir()
     if text is not None:
         file.write_text(text)
-    with refused(EvidenceError):
+    with refused(RecordError):
         Plan.read(file)
 
 
 def test_pages_of_earlier_versions_are_left_out_of_a_plan(tmp_path):
     file = tmp_path / "plan.json"
-    plan_of(study()).changed(questions=("scaling", "replication", "compliance")).write(file)
-    assert Plan.read(file).questions == ("scaling",)
-    plan_of(study()).changed(questions=("scaling", "compliances")).write(file)
-    with pytest.raises(EvidenceError, match="questions"):
+    plan_of(study()).changed(sections=("scaling", "replication", "compliance")).write(file)
+    assert Plan.read(file).sections == ("scaling",)
+    plan_of(study()).changed(sections=("scaling", "compliances")).write(file)
+    with pytest.raises(RecordError, match="sections"):
         Plan.read(file)
 
 
@@ -182,20 +184,20 @@ def configured(**values):
         (without("title"), "title is missing"),
         (lambda plan: plan | {"scaling": "odd"}, "scaling is 'odd'; the choices are 'weak' or 'strong'"),
         (lambda plan: plan | {"factors": ["x"]}, "factors has 'x'"),
-        (lambda plan: plan | {"max_repeats": 0}, "max_repeats is 0; it must be at least 1"),
+        (lambda plan: plan | {"max_repetitions": 0}, "max_repetitions is 0; it must be at least 1"),
         (lambda plan: plan | {"entries": plan["entries"] * 2}, "two of its .* entries are the same configuration"),
-        (in_entry(without("baseline_identity")), r"entries\[0\].baseline_identity is missing"),
-        (in_entry(without("reference_identity")), r"entries\[0\].reference_identity is missing"),
-        (in_entry(lambda entry: entry | {"baseline_identity": "x"}), "the baseline of .* is 'x', which is no entry of"),
+        (in_entry(without("baseline_id")), r"entries\[0\].baseline_id is missing"),
+        (in_entry(without("reference_id")), r"entries\[0\].reference_id is missing"),
+        (in_entry(lambda entry: entry | {"baseline_id": "x"}), "the baseline of .* is 'x', which is no entry of"),
         (in_entry(configured(seed=9)), "has the parameters of"),
-        (in_entry(configured(repeats=10**400)), "repeats is 10+"),
+        (in_entry(configured(repetitions=10**400)), "repetitions is 10+"),
     ],
 )
 def test_a_damaged_plan_is_an_error(tmp_path, change, message):
     file = tmp_path / "plan.json"
     plan_of().write(file)
     file.write_text(json.dumps(change(json.loads(file.read_text()))))
-    with pytest.raises(EvidenceError, match=message):
+    with pytest.raises(RecordError, match=message):
         Plan.read(file)
 
 
@@ -217,15 +219,15 @@ SEQUENCES = {"model": "gpt_tiny", "framework": "torch_ddp", "strategy": "all_red
 
 
 def test_ratios_of_tokens_need_tokens_in_every_configuration(refused):
-    of_images = study(rate="tokens")
+    of_images = study(throughput_unit="tokens")
     with refused(StudyFileError):
         plan_of(of_images)
-    of_sequences = study(rate="tokens", fixed=SEQUENCES)
-    assert plan_of(of_sequences).rate == "tokens"
+    of_sequences = study(throughput_unit="tokens", constants=SEQUENCES)
+    assert plan_of(of_sequences).throughput_unit == "tokens"
     images_too = ({"nodes": [1], "devices_per_node": [2], "model": ["mobilenet_v2"], "sequence_length": [0]},)
     with refused(StudyFileError):
         build_plan(
-            study(rate="tokens", fixed=SEQUENCES, include=images_too),
+            study(throughput_unit="tokens", constants=SEQUENCES, include=images_too),
             cluster(nodes=2, devices_per_node=4),
             anything_goes,
         )

@@ -20,7 +20,9 @@ def calls_of_plan(folder: Path, batches: int) -> int:
     """Return how many functions are called to plan two configurations for each of so many batches."""
     study = folder / f"batches_{batches}.yaml"
     factors = {"batch_per_device": list(range(1, 1 + batches)), "devices_per_node": [1, 2]}
-    study.write_text(yaml.safe_dump(STUDY | {"fixed": STUDY["fixed"] | {"model": "resnet50"}, "factors": factors}))
+    study.write_text(
+        yaml.safe_dump(STUDY | {"constants": STUDY["constants"] | {"model": "resnet50"}, "factors": factors})
+    )
     calls = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:

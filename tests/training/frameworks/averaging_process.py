@@ -9,8 +9,8 @@ import numpy as np
 import paddle
 from rank_script import file_of_run, requested
 
-from dlperf_study.training.data_sources._base import Consumer
-from dlperf_study.training.data_sources.synthetic_device import FixedBatch
+from dlperf_study.training.data_loaders._base import Consumer
+from dlperf_study.training.data_loaders.synthetic_device import FixedBatch
 from dlperf_study.training.frameworks._paddle_servers import StaticProgram
 from dlperf_study.training.libraries import _base
 from dlperf_study.training.libraries.paddle import Paddle

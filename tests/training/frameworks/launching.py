@@ -10,8 +10,8 @@ from dlperf_study.machines.launchers import local
 from dlperf_study.records.rank_log import RankLog, read_rank_log
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, TaskRole
-from dlperf_study.training import data_sources, frameworks
-from dlperf_study.training.data_sources._producers import add_producers
+from dlperf_study.training import data_loaders, frameworks
+from dlperf_study.training.data_loaders._producers import add_producers
 from dlperf_study.training.questions import described
 from tests.training.frameworks.forked_ranks import FORKED, run_forks
 
@@ -42,17 +42,21 @@ def configuration(**changes: Any) -> Configuration:
 
 
 def asynchronous(trainers: int, **changes: Any) -> Configuration:
-    return configuration(framework="paddle_ps", strategy="async", servers=1, devices_per_node=trainers, **changes)
+    return configuration(
+        framework="paddle_ps", strategy="async", parameter_servers=1, devices_per_node=trainers, **changes
+    )
 
 
 def synchronous(trainers: int, **changes: Any) -> Configuration:
-    return configuration(framework="paddle_ps", strategy="sync", servers=2, devices_per_node=trainers, **changes)
+    return configuration(
+        framework="paddle_ps", strategy="sync", parameter_servers=2, devices_per_node=trainers, **changes
+    )
 
 
 def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **environment: str) -> JobResult:
     """Run the job of a configuration, with its producers, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
-    if data_sources.load(asked.data_source).produce:
+    if data_loaders.load(asked.data_loader).produce:
         job = add_producers(job, asked)
     job = described(job.add_environment(environment), asked, image_folder="")
     tasks = []
@@ -76,7 +80,7 @@ def run_ranks(asked: Configuration, folder: Path, script: tuple[str, ...] = (), 
         run_forks(asked, folder, script, LAUNCH_SECONDS, **environment)
         return
     result = launch(asked, folder, script, **environment)
-    assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    assert result.status == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
 
 
 def logs_of(asked: Configuration, folder: Path, *script: str) -> list[RankLog]:
@@ -96,12 +100,12 @@ def tell(
 def require_equal_ranks(one: dict[str, Any], two: dict[str, Any], drift_apart: bool = True) -> None:
     """Require of what ``ranks.py`` tells that two ranks train the same model, and nothing else changes it.
 
-    Steps without exchange let the ranks ``drift_apart``, or train a copy; afterwards both go on alike.
+    Compute-only steps let the ranks ``drift_apart``, or train a copy; afterwards both go on alike.
     """
     both = (one, two)
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"], both
     assert one["maximum"] == two["maximum"] == 1.125, both
     assert len({one["trained"], one["computed"], two["computed"]}) == (3 if drift_apart else 1), both
     for rank in both:
-        assert rank["restored"] == rank["exchanged"] == one["trained"], both
+        assert rank["restored"] == rank["communicated"] == one["trained"], both
     assert one["trained"] != one["continued"] == two["continued"], both

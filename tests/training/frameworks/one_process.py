@@ -13,8 +13,8 @@ def whole(model: str, batch: int) -> Configuration:
     """Return what one process trains, with the whole batch."""
     images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
     sequences = {"sequence_length": TOKENS, "masked_positions": MASKED if model.startswith("bert") else 0}
-    steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
-    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
+    steps = {"warmup_steps": STEPS, "measured_steps": 1, "communication_only_steps": 2}
+    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_loader": "synthetic_host"}
     return configuration(model=model, batch_per_device=batch, **images | sequences | steps | names)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from rank_script import begin, tell
 
 from dlperf_study.training.frameworks._base import Trainer
-from dlperf_study.training.worker.windows import exchange_sizes
+from dlperf_study.training.worker.windows import communication_sizes
 
 
 def main(steps: int) -> None:
@@ -23,13 +23,13 @@ def main(steps: int) -> None:
         report["computed"] = trainer.parameter_checksum()
     trainer.settle()
     report["restored"] = trainer.parameter_checksum()
-    if trainer.exchange_kind != "none":
+    if trainer.communication_kind != "none":
         for size in sizes(trainer):
-            trainer.exchange(size)()
+            trainer.communicate(size)()
     trainer.settle()
     # Nothing was pushed since.
     report["drain"] = trainer.settle().__dict__
-    report["exchanged"] = trainer.parameter_checksum()
+    report["communicated"] = trainer.parameter_checksum()
     feed.train()
     trainer.settle()
     report["continued"] = trainer.parameter_checksum()
@@ -41,9 +41,9 @@ def main(steps: int) -> None:
 
 
 def sizes(trainer: Trainer) -> list[int]:
-    """Return the bytes that can be exchanged alone."""
+    """Return the bytes that can be communicated alone."""
     gradient_bytes = int(trainer.description()["gradient_bytes"])
-    return exchange_sizes(gradient_bytes) if trainer.exchange_kind == "all_reduce" else [gradient_bytes]
+    return communication_sizes(gradient_bytes) if trainer.communication_kind == "all_reduce" else [gradient_bytes]
 
 
 if __name__ == "__main__":

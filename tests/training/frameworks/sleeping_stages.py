@@ -71,7 +71,7 @@ def timed(pipeline: Pipeline, micro_batches: int) -> Iterator[float]:
         dist.barrier()
         begin = time.perf_counter()
         pipeline(batch, batch)
-        pipeline.exchange_gradients()
+        pipeline.communication_gradients()
         dist.barrier()
         if step:
             yield time.perf_counter() - begin

@@ -20,7 +20,7 @@ def main(steps: int) -> None:
         paddle.seed(step)
         feed.train()
         parameters.append(trained_parameters(trainer))
-    trainer.exchange(0)()
+    trainer.communicate(0)()
     parameters.append(trained_parameters(trainer))
     np.save(file_of_run(f"parameters-{trainer.rank}.npy"), np.stack(parameters))
     trainer.close()

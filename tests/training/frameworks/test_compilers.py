@@ -30,7 +30,9 @@ def test_two_ranks_of_a_static_graph_train_alike(tmp_path):
     """The same losses as without: of one step after the other, which the first steps and the warm-up precede."""
     losses = {}
     for compiler in ("none", "to_static"):
-        requested = configuration(devices_per_node=2, compiler=compiler, computation_steps=2, exchange_steps=2)
+        requested = configuration(
+            devices_per_node=2, compiler=compiler, compute_only_steps=2, communication_only_steps=2
+        )
         one, two = logs_of(requested, tmp_path / compiler)
         assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
         assert one.facts["computed_in"] == two.facts["computed_in"] == "float32"
@@ -101,7 +103,7 @@ def test_a_library_is_asked_once_for_each_environment(tmp_path):
 @pytest.mark.needs("torch")
 def test_ranks_and_runs_of_a_configuration_share_what_is_compiled(tmp_path, monkeypatch):
     requested = configuration(**TORCH)
-    home = StudyPaths(tmp_path).configuration(requested.identity)
+    home = StudyPaths(tmp_path).configuration(requested.configuration_id)
     for folder, cache in ((home.run(2).folder, str(home.compiled)), (tmp_path / "node" / "run", None)):
         monkeypatch.delenv(_torch_compiler.CACHE_VARIABLE, raising=False)
         monkeypatch.setenv(RUN_VARIABLE, str(folder))

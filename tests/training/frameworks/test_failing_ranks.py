@@ -18,6 +18,6 @@ def test_the_reason_is_the_exception_of_the_rank_that_raised(tmp_path, name):
     two_ranks = asynchronous(2) if name == "paddle_ps" else configuration(framework=name, devices_per_node=2)
     folder = tmp_path / "runs" / "1"
     ending = add_last_exception(launch(two_ranks, folder, (SCRIPT,)), RunPaths(folder))
-    assert ending.outcome == "failed"
+    assert ending.status == "failed"
     assert " exited with code " in ending.reason
     assert ending.reason.endswith(": ValueError: rank 1 can't go on"), ending.reason

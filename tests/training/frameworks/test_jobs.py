@@ -20,7 +20,7 @@ GPUS = replace(CPUS, device="gpu", device_name="a GPU")
 DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 MIRRORED = configuration(framework="tensorflow_mirrored", memory_format="nhwc")
 HOROVOD_TENSORFLOW = replace(MIRRORED, framework="horovod_tensorflow")
-SERVED = replace(MIRRORED, framework="tensorflow_ps", strategy="sync", servers=1)
+SERVED = replace(MIRRORED, framework="tensorflow_ps", strategy="sync", parameter_servers=1)
 LOCAL = configuration(framework="paddle_ps", strategy="local")
 
 
@@ -38,11 +38,11 @@ LOCAL = configuration(framework="paddle_ps", strategy="local")
         ("horovod_tensorflow-two_nodes", replace(HOROVOD_TENSORFLOW, nodes=2, fusion_mib=64), CPUS),
         ("horovod_tensorflow-gpus", replace(HOROVOD_TENSORFLOW, nodes=2, devices_per_node=2, hierarchical=True), GPUS),
         ("tensorflow_mirrored-two_nodes", replace(MIRRORED, nodes=2, devices_per_node=2), CPUS),
-        ("tensorflow_ps-two_nodes", replace(SERVED, nodes=2, servers=3), CPUS),
+        ("tensorflow_ps-two_nodes", replace(SERVED, nodes=2, parameter_servers=3), CPUS),
         ("tensorflow_mirrored-gpus", replace(MIRRORED, nodes=2, devices_per_node=2, memory_format="nchw"), GPUS),
         ("tensorflow_ps-gpus", replace(SERVED, devices_per_node=2), GPUS),
         ("parameter_server-local", LOCAL, CPUS),
-        ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, servers=3), CPUS),
+        ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, parameter_servers=3), CPUS),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -24,7 +24,7 @@ SEQUENCES = {name: DEFAULTS[name] for name in ("image_size", "classes")} | {"seq
 TENSOR = configuration(
     **SEQUENCES | {"framework": "torch_tensor", "strategy": "tensor", "tensor_parallel": 2, "model": "gpt_tiny"},
     devices_per_node=2,
-    data_source="synthetic_host",
+    data_loader="synthetic_host",
 )
 PIPELINE = replace(
     TENSOR,
@@ -43,7 +43,7 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (
         PADDLE,
         (
-            *({"servers": 1}, {"strategy": "async"}, {"compiler": "xla"}, {"compiler": "torch_compile"}),
+            *({"parameter_servers": 1}, {"strategy": "async"}, {"compiler": "xla"}, {"compiler": "torch_compile"}),
             *({"optimizer": "adam"}, {"cycle_time_ms": 1.0}),
             *({"classifier": "sharded"}, {"gradient_compression": "fp16"}, HALF, {"precision": "amp_bf16_o2"}),
             *({"precision": "tf32"}, {"loss_scaling": "static"}, {"memory_format": "nhwc", "model": "vgg16"}),
@@ -60,21 +60,32 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (
         ASYNCHRONOUS,
         (
-            *({"optimizer": "momentum"}, {"strategy": "geo"}, {"servers": 0}, {"strategy": "sync", "servers": 0}),
+            *(
+                {"optimizer": "momentum"},
+                {"strategy": "geo"},
+                {"parameter_servers": 0},
+                {"strategy": "sync", "parameter_servers": 0},
+            ),
             *({"precision": "amp_bf16"}, SHARDED),
         ),
     ),
     (
         LOCAL,
         (
-            *({"fused_optimizer": "fused"}, {"memory_format": "nhwc", "model": "vgg16"}, {"servers": 1}),
-            *({"devices_per_node": 2}, {"fusion_mib": 0}, {"recompute": "full"}),
+            *({"fused_optimizer": "fused"}, {"memory_format": "nhwc", "model": "vgg16"}, {"parameter_servers": 1}),
+            *({"devices_per_node": 2}, {"fusion_mib": 0}, {"activation_checkpointing": "full"}),
         ),
     ),
     (
         DDP,
         (
-            *({"servers": 1}, {"strategy": "async"}, {"compiler": "xla"}, {"compiler": "cinn"}, {"fusion_mib": 0}),
+            *(
+                {"parameter_servers": 1},
+                {"strategy": "async"},
+                {"compiler": "xla"},
+                {"compiler": "cinn"},
+                {"fusion_mib": 0},
+            ),
             *({"hierarchical": True}, {"precision": "tf32"}, HALF | {"precision": "amp_bf16"}),
             *(
                 SHARDED | {"compiler": "torch_compile"},
@@ -82,7 +93,11 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
                 {"tensor_parallel": 2},
                 {"context_parallel": 2},
             ),
-            *({"micro_batches": 3}, {"pipeline_schedule": "1f1b", "pipeline_parallel": 2}, {"recompute": "full"}),
+            *(
+                {"micro_batches": 3},
+                {"pipeline_schedule": "1f1b", "pipeline_parallel": 2},
+                {"activation_checkpointing": "full"},
+            ),
         ),
     ),
     (
@@ -113,15 +128,15 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
         ),
     ),
     (HOROVOD, ({"hierarchical": True}, SHARDED, {"precision": "amp_fp16_o2"})),
-    (HOROVOD_TENSORFLOW, ({"servers": 1}, {"hierarchical": True})),
+    (HOROVOD_TENSORFLOW, ({"parameter_servers": 1}, {"hierarchical": True})),
     (
         MIRRORED,
         (
-            *({"servers": 1}, {"memory_format": "nchw"}, {"precision": "amp_fp16"}, {"precision": "tf32"}),
+            *({"parameter_servers": 1}, {"memory_format": "nchw"}, {"precision": "amp_fp16"}, {"precision": "tf32"}),
             *({"loss_scaling": "static"}, SHARDED),
         ),
     ),
-    (SERVED, ({"servers": 0}, {"optimizer": "momentum"}, {"compiler": "xla"}, {"precision": "amp_fp16"})),
+    (SERVED, ({"parameter_servers": 0}, {"optimizer": "momentum"}, {"compiler": "xla"}, {"precision": "amp_fp16"})),
 ]
 REFUSED_ON_GPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (PADDLE, ({"fused_optimizer": "fused"}, {"fused_optimizer": "foreach"}, *DEGREES)),
@@ -238,4 +253,4 @@ def test_a_parameter_is_read_or_every_value_but_its_default_is_refused(framework
 
 def test_an_unknown_model_or_data_source_is_answered_with_the_choices():
     assert "the models are" in reasons(replace(PADDLE, model="nothing"))[0]
-    assert "the data sources are" in reasons(replace(PADDLE, data_source="nothing"))[0]
+    assert "the data loaders are" in reasons(replace(PADDLE, data_loader="nothing"))[0]

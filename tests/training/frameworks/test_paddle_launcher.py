@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.machines.guard.submission import fill
+from dlperf_study.machines.node_agent.submission import fill
 from dlperf_study.study.job import Job
 from dlperf_study.training import frameworks
 from tests.nvidia_smi import two_a100

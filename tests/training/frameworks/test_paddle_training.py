@@ -1,4 +1,4 @@
-"""Real training in Paddle without a driver: what ranks exchange, and what they leave as it was."""
+"""Real training in Paddle without a controller: what ranks communicate, and what they leave as it was."""
 
 from statistics import mean
 from typing import Any
@@ -19,7 +19,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def test_computation_alone_leaves_no_trace_in_what_ranks_train(tmp_path):
-    """Without exchange they drift apart; afterwards parameters and momentum are what they were, so both go on alike."""
+    """Without communication they drift apart; then parameters and momentum are restored, so both go on alike."""
     one, two = tell(configuration(devices_per_node=2, optimizer="momentum"), tmp_path, steps=2)
     require_equal_ranks(one, two)
 
@@ -27,7 +27,7 @@ def test_computation_alone_leaves_no_trace_in_what_ranks_train(tmp_path):
 def test_an_exchange_alone_changes_no_parameter(served):
     """With a server, computation alone changes none either: only the server updates."""
     for told in served:
-        assert told["initial"] != told["trained"] == told["computed"] == told["restored"] == told["exchanged"]
+        assert told["initial"] != told["trained"] == told["computed"] == told["restored"] == told["communicated"]
         assert told["maximum"] == 1.125
 
 
@@ -44,8 +44,10 @@ def test_asynchronous_training_learns_its_batch(tmp_path):
     It is a run that trains alone, of a configuration that is broken down from the second on.
     """
     by_time, folder = {"max_warmup_seconds": 1.0, "measured_steps": 60, "measured_seconds": 1.0}, tmp_path / "1"
-    ending = launch(asynchronous(2, computation_steps=1, exchange_steps=1, breakdown_from=2, **by_time), folder)
-    assert ending.outcome == "completed", ending
+    ending = launch(
+        asynchronous(2, compute_only_steps=1, communication_only_steps=1, breakdown_from=2, **by_time), folder
+    )
+    assert ending.status == "completed", ending
     logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in (0, 1)]
     assert [list(log.windows) for log in logs] == [["warmup", "training"]] * 2
     for name in ("warmup", "training"):

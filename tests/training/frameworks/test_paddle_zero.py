@@ -29,7 +29,7 @@ def alone(logs_of: Logs) -> RankLog:
 @pytest.fixture(scope="module")
 def divided(logs_of: Logs) -> list[RankLog]:
     """The logs of two ranks that divide the optimizer's state."""
-    return logs_of(replace(whole("gpt_tiny", 2), devices_per_node=2, computation_steps=2, **ZERO))
+    return logs_of(replace(whole("gpt_tiny", 2), devices_per_node=2, compute_only_steps=2, **ZERO))
 
 
 def test_two_ranks_train_the_model_that_one_process_trains(alone, divided):
@@ -53,17 +53,19 @@ def test_only_the_state_of_the_optimizer_is_divided(alone, divided):
 
 def test_the_collectives_of_a_step_are_observed_and_measured_by_kind(divided):
     for log in divided:
-        assert [(line["kind"], line["group"], line["ranks"], line["bytes"]) for line in log.facts["exchanges"]] == [
+        assert [
+            (line["kind"], line["group"], line["ranks"], line["bytes"]) for line in log.facts["collective_operations"]
+        ] == [
             ("reduce", "data", 2, BYTES),
             ("broadcast", "data", 2, BYTES),
         ]
-        windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
-        assert windows == {"exchange_reduce": BYTES, "exchange_broadcast": BYTES, "exchange": 2 * BYTES}
+        windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("communication")}
+        assert windows == {"communication_reduce": BYTES, "communication_broadcast": BYTES, "communication": 2 * BYTES}
     assert list(contradictory_times(divided, None)) == []
 
 
 def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(tmp_path):
     """Each rank updates its part by its own gradients, so that they drift apart; afterwards all is as it was."""
-    requested = replace(whole("gpt_tiny", 2), devices_per_node=2, data_source="synthetic_device", **ZERO)
+    requested = replace(whole("gpt_tiny", 2), devices_per_node=2, data_loader="synthetic_device", **ZERO)
     one, two = tell(requested, tmp_path, steps=2)
     require_equal_ranks(one, two)

@@ -1,4 +1,4 @@
-"""Real training in TensorFlow: who exchanged what with whom."""
+"""Real training in TensorFlow: who communicated what with whom."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +22,7 @@ Told = list[dict[str, Any]]
 
 
 def served(strategy: str, **changes: Any) -> Configuration:
-    two = {"devices_per_node": 2, "servers": 2, "memory_format": "nhwc"}
+    two = {"devices_per_node": 2, "parameter_servers": 2, "memory_format": "nhwc"}
     return configuration(framework="tensorflow_ps", strategy=strategy, **two | changes)
 
 
@@ -41,7 +41,7 @@ def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored):
 def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path, mirrored):
     """So every step applies the mean of all gradients, once, and the next one begins with its result."""
     for of_servers, of_ring in zip(tell(served("sync"), tmp_path, steps=3, script=TINY), mirrored, strict=True):
-        for name in ("losses", "initial", "trained", "restored", "exchanged", "continued", "maximum"):
+        for name in ("losses", "initial", "trained", "restored", "communicated", "continued", "maximum"):
             assert of_servers[name] == of_ring[name], name
         assert of_servers["computed"] == of_servers["trained"]
 
@@ -58,20 +58,26 @@ def test_horovod_averages_gradients_and_only_while_ranks_exchange(tmp_path, monk
 
 
 def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path):
-    windows = {"computation_steps": 2, "exchange_steps": 2, "measured_steps": 6}
+    windows = {"compute_only_steps": 2, "communication_only_steps": 2, "measured_steps": 6}
     one, two = logs_of(served("async", **windows), tmp_path, str(TINY), "worker")
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
     for log in (one, two):
         steps = {name: window.steps for name, window in log.windows.items()}
-        assert steps == {"warmup": 1, "computation_before": 1, "training": 6, "computation_after": 1, "exchange": 2}
-        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * log.facts["parameters"]
+        assert steps == {
+            "warmup": 1,
+            "computation_before": 1,
+            "training": 6,
+            "computation_after": 1,
+            "communication": 2,
+        }
+        assert log.windows["communication"].bytes == log.facts["gradient_bytes"] == 4 * log.facts["parameters"]
 
 
 def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path):
     parameters = {"precision": "amp_bf16", "optimizer": "momentum", "memory_format": "nhwc", "measured_steps": 8}
     [log] = logs_of(configuration(framework="tensorflow_mirrored", **parameters), tmp_path)
     assert list(log.windows) == ["warmup", "training"]
-    assert (log.facts["exchange"], log.facts["gradient_bytes"], log.facts["parameters"]) == ("none", 0, 2_236_682)
+    assert (log.facts["communication"], log.facts["gradient_bytes"], log.facts["parameters"]) == ("none", 0, 2_236_682)
     losses = log.windows["training"].losses
     assert losses[-4:].mean() < losses[:4].mean()
 
@@ -80,11 +86,11 @@ def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path):
 def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path, role):
     """TensorFlow itself goes on without a trainer, and waits for a server."""
     with ThreadPoolExecutor() as pool:
-        run = pool.submit(launch, served("async", servers=1), tmp_path, (str(TINY),))
+        run = pool.submit(launch, served("async", parameter_servers=1), tmp_path, (str(TINY),))
         wait_for(lambda: len(list(tmp_path.glob("trains-*"))) == 2, "two ranks that train", seconds=100)
         wanted = {"TRAINING_ROLE": role, "DLPERF_STUDY_RUN": str(tmp_path)}
         processes = psutil.Process().children(recursive=True)
         next(process for process in processes if wanted.items() <= process.environ().items()).kill()
         ending = run.result(timeout=15)
-    assert ending.outcome == "failed"
+    assert ending.status == "failed"
     assert not left_over()

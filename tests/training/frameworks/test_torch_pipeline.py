@@ -44,7 +44,7 @@ def divided(model: str, schedule: str, stages: int, ranks: int, tensor: int = 1,
     names = {"framework": "torch_pipeline", "strategy": "pipeline", "pipeline_schedule": schedule}
     degrees = {"pipeline_parallel": stages, "virtual_stages": 2 if schedule == INTERLEAVED else 1}
     degrees |= {"tensor_parallel": tensor, "sequence_parallel": tensor > 1}
-    names |= {"recompute": "full" if (model, schedule) in RECOMPUTED else "none"}
+    names |= {"activation_checkpointing": "full" if (model, schedule) in RECOMPUTED else "none"}
     requested = replace(whole(model, BATCH), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
     return replace(requested, batch_per_device=BATCH // requested.layout.replicas, **changes)
 
@@ -97,19 +97,19 @@ def test_what_is_sent_follows_from_the_sizes(logs_of, case):
     requested, model = divided(*case), models.load(case[0])
     features = 4 * requested.batch_per_device * TOKENS // requested.tensor_parallel * model.sizes.hidden
     stages = requested.pipeline_parallel * requested.virtual_stages
-    exchanged = 0
+    communicated = 0
     for log in logs_of(requested):
-        sizes = {(line["kind"], line["group"]): line["bytes"] for line in log.facts["exchanges"]}
+        sizes = {(line["kind"], line["group"]): line["bytes"] for line in log.facts["collective_operations"]}
         sent = sizes.pop(("send_receive", "pipeline"))
         first = requested.layout.coordinates(log.rank).pipeline
         own = range(first, stages, requested.pipeline_parallel)
         assert sent == features * sum((stage < stages - 1) + (stage > 0) for stage in own)
-        exchanged += sum(size for (_, group), size in sizes.items() if group != "tensor")
+        communicated += sum(size for (_, group), size in sizes.items() if group != "tensor")
         assert any(group == "tensor" for _, group in sizes) is (requested.tensor_parallel > 1)
         assert (("all_reduce", "data") in sizes) is (requested.layout.data > 1)
     of_gradients = sum(log.facts["held_bytes"]["gradients"] for log in logs_of(requested))
     tied = 4 * model.sizes.vocabulary * model.sizes.hidden * model.sizes.tied
-    assert exchanged == 2 * tied * requested.layout.replicas + of_gradients * (requested.layout.data > 1)
+    assert communicated == 2 * tied * requested.layout.replicas + of_gradients * (requested.layout.data > 1)
 
 
 def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_path):

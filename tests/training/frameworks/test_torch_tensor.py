@@ -33,7 +33,7 @@ CASES = [
 def divided(model: str, divides_sequences: bool, ranks: int) -> Configuration:
     names = {"framework": "torch_tensor", "strategy": "tensor", "tensor_parallel": 2}
     names |= {"sequence_parallel": divides_sequences, "batch_per_device": BATCH * 2 // ranks}
-    names |= {"recompute": "full" if model in RECOMPUTED else "none"}
+    names |= {"activation_checkpointing": "full" if model in RECOMPUTED else "none"}
     return replace(whole(model, BATCH), **names, devices_per_node=ranks)
 
 
@@ -90,7 +90,7 @@ def test_the_collectives_of_a_step_follow_from_the_sizes(logs_of, model):
     features = 4 * BATCH * TOKENS * hidden
     of_head = features if model == "gpt_tiny" else 4 * BATCH * MASKED * hidden
     predictions = BATCH * (TOKENS if model == "gpt_tiny" else MASKED)
-    [line] = logs_of(divided(model, False, 2))[0].facts["exchanges"]
+    [line] = logs_of(divided(model, False, 2))[0].facts["collective_operations"]
     assert (line["kind"], line["group"], line["ranks"], line["calls"]) == ("all_reduce", "tensor", 2, 4 * layers + 5)
     # Of a divided loss: the largest logit and the sum of exponentials of each prediction, and its own logit.
     assert line["bytes"] == (4 * layers + 1) * features + of_head + 3 * 4 * predictions
@@ -98,16 +98,16 @@ def test_the_collectives_of_a_step_follow_from_the_sizes(logs_of, model):
 
 def test_collectives_of_several_groups_are_told_apart_and_measured_alone(logs_of):
     log = logs_of(divided("gpt_tiny", True, 4))[0]
-    sizes = {(line["kind"], line["group"]): line["bytes"] for line in log.facts["exchanges"]}
+    sizes = {(line["kind"], line["group"]): line["bytes"] for line in log.facts["collective_operations"]}
     assert set(sizes) == {(kind, "tensor") for kind in ("all_reduce", "all_gather", "reduce_scatter")} | {
         ("all_reduce", "data")
     }
     assert sizes["all_reduce", "data"] == log.facts["held_bytes"]["gradients"]
-    windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
-    assert windows["exchange"] == sum(sizes.values())
-    assert windows["exchange_all_gather"] == sizes["all_gather", "tensor"]
-    assert windows["exchange_over_data"] == sizes["all_reduce", "data"]
-    assert windows["exchange_over_tensor"] == windows["exchange"] - windows["exchange_over_data"]
+    windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("communication")}
+    assert windows["communication"] == sum(sizes.values())
+    assert windows["communication_all_gather"] == sizes["all_gather", "tensor"]
+    assert windows["communication_over_data"] == sizes["all_reduce", "data"]
+    assert windows["communication_over_tensor"] == windows["communication"] - windows["communication_over_data"]
 
 
 @pytest.mark.parametrize(("model", "defect"), [("gpt_tiny", "untied"), ("bert_tiny", "repeated"), ("gpt_tiny", "none")])

@@ -1,4 +1,4 @@
-"""Real training in PyTorch, under its own data parallelism and under Horovod: who exchanged what with whom."""
+"""Real training in PyTorch, under its own data parallelism and under Horovod: who communicated what with whom."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.records.run import read_run
 from dlperf_study.training.libraries._base import FIRST_LOSS_SCALE
-from dlperf_study.training.worker.windows import EXCHANGE_SIZES
+from dlperf_study.training.worker.windows import COMMUNICATION_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, ranks, wait_for, workplace
 from tests.conftest import left_over
 from tests.training.frameworks.launching import configuration, launch, logs_of, require_equal_ranks, tell
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch", "ho
 TORCH = ("torch_ddp", "horovod_torch")
 #: MobileNetV2 with ten classes, as ElasticDL counts it.
 PARAMETERS = 2_236_682
-WINDOWS = {"computation_steps": 2, "exchange_steps": 2}
+WINDOWS = {"compute_only_steps": 2, "communication_only_steps": 2}
 Told = dict[str, list[dict[str, Any]]]
 
 
@@ -39,7 +39,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 @pytest.mark.parametrize("name", TORCH)
 def test_two_ranks_stay_alike_while_they_exchange_and_only_then(told, name):
-    """Horovod's hooks can't be switched off: its steps without exchange train a copy."""
+    """Horovod's hooks can't be switched off: its compute-only steps train a copy."""
     one, two = told[name]
     require_equal_ranks(one, two, drift_apart=name == "torch_ddp")
     assert one["losses"][0] != two["losses"][0]
@@ -58,7 +58,7 @@ def test_both_ways_to_exchange_train_the_same(told):
 def test_one_process_exchanges_nothing_and_learns(tmp_path, name):
     """It begins with about the loss of guesses: the logarithm of the number of classes."""
     [log] = logs_of(configuration(framework=name, measured_steps=12, **WINDOWS), tmp_path)
-    assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
+    assert (log.facts["communication"], log.facts["gradient_bytes"]) == ("none", 0)
     losses = log.windows["training"].losses.tolist()
     assert mean(losses[:4]) == pytest.approx(math.log(10), abs=1)
     assert mean(losses[-4:]) < mean(losses[:4])
@@ -79,7 +79,7 @@ MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIM
     ],
 )
 def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
-    """With every level that torch can mix; a compressed exchange moves half the bytes."""
+    """With every level that torch can mix; a compressed communication moves half the bytes."""
     one, two = logs_of(configuration(framework=name, devices_per_node=2, **WINDOWS | changes), tmp_path)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     computed_in = "bfloat16" if "precision" in changes else "float32"
@@ -89,13 +89,13 @@ def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
         one.facts["tuning"] == two.facts["tuning"] == {"memory_format": "nchw", "fused_optimizer": "for_loop"} | tuning
     )
     if "gradient_compression" in changes:
-        assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
+        assert one.windows["communication"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
 @pytest.mark.parametrize("name", TORCH)
 def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path, name):
-    """Also in steps without exchange, which go on with the scale of training."""
+    """Also in compute-only steps, which go on with the scale of training."""
     half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
     one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
     assert one["trained"] == two["trained"] != one["initial"] == two["initial"]
@@ -110,8 +110,9 @@ def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path, name):
 OWN_STUDY = STUDY.split("include:", maxsplit=1)[0].replace("devices_per_node: [1, 2]", "devices_per_node: [2]")
 OWN_STUDY += (
     "baseline: {devices_per_node: 2}\n"
-    "measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2,"
-    " repeats: 1, timeout_seconds: 120}\n"
+    "measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, compute_only_steps: 2, "
+    "communication_only_steps: 2,"
+    " repetitions: 1, timeout_seconds: 120}\n"
 )
 
 
@@ -121,31 +122,31 @@ def test_a_killed_rank_of_torch_fails_the_run_and_leaves_nothing(tmp_path):
         run = pool.submit(launch, long_run, tmp_path / "1")
         wait_for(lambda: ranks(tmp_path)[1:], "two ranks")[0].kill()
         result = run.result(timeout=60)
-    assert (result.outcome, result.exit_codes["node-0"]) == ("failed", 1)
+    assert (result.status, result.exit_codes["node-0"]) == ("failed", 1)
     assert not left_over()
 
 
 def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing_and_the_next_run_is_complete(tmp_path):
     place = workplace(tmp_path, OWN_STUDY.replace("paddle_collective", "horovod_torch"), CLUSTER, shares_machine=True)
-    driver = place.start("run")
+    controller = place.start("run")
     place.first_rank().kill()
-    ended, facts = finish(driver), place.run_facts("1n2d")
+    ended, facts = finish(controller), place.run_facts("1n2d")
     assert left_over() == []
-    assert (ended.returncode, facts["outcome"], facts["ranks_seen"]) == (1, "failed", [])
+    assert (ended.returncode, facts["status"], facts["ranks_seen"]) == (1, "failed", [])
     assert "exited with code" in facts["reason"]
     assert any(facts["tail"].values())
     assert f"run 1 failed: {facts['reason']}" in ended.stderr
 
     again = place.command("run")
     assert again.returncode == 0, again.stderr + again.stdout
-    assert place.run_facts("1n2d")["outcome"] == "completed"
+    assert place.run_facts("1n2d")["status"] == "completed"
     logs = read_run(place.configuration("1n2d").run(1)).ranks
     assert len(logs) == 2
     for log in logs:
         steps = {name: window.steps for name, window in log.windows.items()}
         computation = {"computation_before": 1, "computation_after": 1}
-        exchange = {name: 2 for name in log.windows if name.startswith("exchange")}
-        assert steps == {"warmup": 1, "training": 3} | computation | exchange
-        assert len(exchange) == EXCHANGE_SIZES
-        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
+        communication = {name: 2 for name in log.windows if name.startswith("communication")}
+        assert steps == {"warmup": 1, "training": 3} | computation | communication
+        assert len(communication) == COMMUNICATION_SIZES
+        assert log.windows["communication"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
         assert log.facts["parameters"] == PARAMETERS

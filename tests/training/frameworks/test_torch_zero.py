@@ -36,8 +36,8 @@ def divided(stage: int, **changes: Any) -> Any:
 @pytest.fixture(scope="module")
 def logs(logs_of: Logs) -> dict[int, list[RankLog]]:
     """The logs of two ranks of each stage. Without steps of computation, which take random numbers of dropout."""
-    steps = {"optimizer": "momentum", "warmup_steps": 4, "exchange_steps": 2}
-    return {stage: logs_of(divided(stage, computation_steps=2 * (stage == 1), **steps)) for stage in STAGES}
+    steps = {"optimizer": "momentum", "warmup_steps": 4, "communication_only_steps": 2}
+    return {stage: logs_of(divided(stage, compute_only_steps=2 * (stage == 1), **steps)) for stage in STAGES}
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
@@ -73,13 +73,15 @@ def test_the_collectives_of_a_step_are_observed_and_measured_by_kind(logs):
     for stage, of_ranks in logs.items():
         assert list(contradictory_times(of_ranks, None)) == []
         log = of_ranks[0]
-        assert {entry["group"] for entry in log.facts.get("exchanges", [])} <= {"shard" if stage > 1 else "data"}
-        sizes[stage] = {entry["kind"]: entry["bytes"] / BYTES for entry in log.facts.get("exchanges", [])}
-        windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
+        assert {entry["group"] for entry in log.facts.get("collective_operations", [])} <= {
+            "shard" if stage > 1 else "data"
+        }
+        sizes[stage] = {entry["kind"]: entry["bytes"] / BYTES for entry in log.facts.get("collective_operations", [])}
+        windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("communication")}
         if stage:
-            assert windows.pop("exchange") == sum(windows.values())
-            assert set(windows) == {f"exchange_{kind}" for kind in sizes[stage]}
-    [gradients] = [entry for entry in logs[1][0].facts["exchanges"] if entry["kind"] == "all_reduce"]
+            assert windows.pop("communication") == sum(windows.values())
+            assert set(windows) == {f"communication_{kind}" for kind in sizes[stage]}
+    [gradients] = [entry for entry in logs[1][0].facts["collective_operations"] if entry["kind"] == "all_reduce"]
     # Of a later step: the first MiB of gradients that are ready, and the others. The first step sends all at once.
     assert gradients["calls"] == 2
     assert sizes[0] == {}
@@ -106,13 +108,13 @@ def test_parts_of_a_batch_exchange_their_gradients_once(logs_of):
     """Batch norm has the statistics of a part, so that parts train what parts train, whatever is divided."""
     logs = []
     for stage in (0, 2, 3):
-        steps = {"computation_steps": 0, "exchange_steps": 0, "measured_steps": 1}
+        steps = {"compute_only_steps": 0, "communication_only_steps": 0, "measured_steps": 1}
         planned = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
         logs.append(logs_of(planned)[1])
     losses = [log.windows["warmup"].losses for log in logs]
     for of_stage, gathered in ((1, 1), (2, 4)):
         assert losses[of_stage] == pytest.approx(losses[0], rel=1e-5)
-        sizes = {entry["kind"]: entry["bytes"] / BYTES for entry in logs[of_stage].facts["exchanges"]}
+        sizes = {entry["kind"]: entry["bytes"] / BYTES for entry in logs[of_stage].facts["collective_operations"]}
         assert sizes == pytest.approx({"all_gather": gathered, "reduce_scatter": 1}, rel=0.01)
 
 
@@ -124,8 +126,13 @@ def logs_of_gpt(logs_of: Logs) -> dict[int | None, list[RankLog]]:
     """
     logs: dict[int | None, list[RankLog]] = {None: logs_of(whole("gpt_tiny", 4))}
     for stage in STAGES:
-        recompute = "full" if stage in (0, 3) else "none"
-        planned = replace(whole("gpt_tiny", 2), zero_stage=stage, devices_per_node=2, recompute=recompute)
+        activation_checkpointing = "full" if stage in (0, 3) else "none"
+        planned = replace(
+            whole("gpt_tiny", 2),
+            zero_stage=stage,
+            devices_per_node=2,
+            activation_checkpointing=activation_checkpointing,
+        )
         logs[stage] = logs_of(replace(planned, **STRATEGY) if stage else planned)
     return logs
 
@@ -142,7 +149,7 @@ def test_a_transformer_is_the_same_model_by_every_stage_and_on_one_process(logs_
 def test_recomputation_gathers_parameters_no_more_often_and_its_work_is_in_the_log(logs_of_gpt):
     """They are gathered around what is computed again: twice in a step, in the forward and the backward pass."""
     facts = logs_of_gpt[3][0].facts
-    [gathered] = [entry["bytes"] for entry in facts["exchanges"] if entry["kind"] == "all_gather"]
+    [gathered] = [entry["bytes"] for entry in facts["collective_operations"] if entry["kind"] == "all_gather"]
     assert gathered == pytest.approx(2 * 4 * facts["parameters"], rel=0.01)
     again = {stage: logs[0].facts.get("hardware_flops_per_sample") for stage, logs in logs_of_gpt.items()}
     assert [again[stage] for stage in (None, 1, 2)] == [None] * 3

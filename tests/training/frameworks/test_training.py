@@ -1,9 +1,9 @@
-"""Real training: what the ranks' parameters and losses say about who exchanged what with whom."""
+"""Real training: what the ranks' parameters and losses say about who communicated what with whom."""
 
 import pytest
 
 from dlperf_study.records.run import Run, read_run
-from dlperf_study.training.worker.windows import EXCHANGE_SIZES
+from dlperf_study.training.worker.windows import COMMUNICATION_SIZES
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.training.frameworks.launching import asynchronous, tell
 
@@ -34,7 +34,7 @@ def test_one_process_exchanges_nothing_and_ranks_train_on_samples_of_their_own(m
     assert losses(run, 0)[0] != losses(run, 1)[0]
     [log] = counted(measured, ONE).ranks
     assert list(log.windows) == ["warmup", "training"]
-    assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
+    assert (log.facts["communication"], log.facts["gradient_bytes"]) == ("none", 0)
 
 
 @pytest.mark.parametrize("part", [TWO, SERVED])
@@ -42,12 +42,12 @@ def test_windows_are_as_asked_and_the_exchange_moves_every_gradient_once(measure
     for log in counted(measured, part).ranks:
         steps = {name: window.steps for name, window in log.windows.items()}
         computation = {"computation_before": 1, "computation_after": 1}
-        exchange = {name: 2 for name in steps if name.startswith("exchange")}
-        assert steps == {"warmup": 1, "training": 3} | computation | exchange
+        communication = {name: 2 for name in steps if name.startswith("communication")}
+        assert steps == {"warmup": 1, "training": 3} | computation | communication
         # A dense table of a server takes all gradients at once.
-        assert len(exchange) == (1 if part == SERVED else EXCHANGE_SIZES)
+        assert len(communication) == (1 if part == SERVED else COMMUNICATION_SIZES)
         # MobileNetV2 with ten classes, as ElasticDL counts it, four bytes each.
-        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * 2_236_682
+        assert log.windows["communication"].bytes == log.facts["gradient_bytes"] == 4 * 2_236_682
 
 
 @pytest.mark.parametrize("part", [ONE, TWO, SERVED])

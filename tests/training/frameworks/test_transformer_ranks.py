@@ -27,7 +27,7 @@ def losses(folder: Path, ranks: int, batch: int, framework: str, sizes: dict[str
         framework=framework,
         devices_per_node=ranks,
         batch_per_device=batch,
-        data_source="synthetic_host",
+        data_loader="synthetic_host",
         optimizer="adamw",
         warmup_steps=4,
         measured_steps=1,

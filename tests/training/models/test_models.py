@@ -68,7 +68,7 @@ REFUSED = (
     ("paddle", "vgg16_cifar", {"image_size": 31}),
     ("torch", "gpt_tiny", {"image_size": 224}),
     ("torch", "gpt_tiny", TOKENS | {"sequence_length": 1025}),
-    ("torch", "gpt_tiny", TOKENS | {"classes": 10, "image_set": "photographs"}),
+    ("torch", "gpt_tiny", TOKENS | {"classes": 10, "image_dataset": "photographs"}),
     ("torch", "bert_tiny", TOKENS),
     ("torch", "bert_tiny", TOKENS | {"masked_positions": 129}),
     ("torch", "llama_tiny", TOKENS | {"image_size": 32, "memory_format": "nhwc"}),

@@ -9,8 +9,8 @@ import pytest
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parallel_parameters import RECOMPUTATIONS
 from dlperf_study.training import models
-from dlperf_study.training.data_sources._base import Consumer
-from dlperf_study.training.data_sources._sequences import MASK, made_up_tokens, sequence_batches
+from dlperf_study.training.data_loaders._base import Consumer
+from dlperf_study.training.data_loaders._sequences import MASK, made_up_tokens, sequence_batches
 from dlperf_study.training.libraries._base import model_facts
 from dlperf_study.training.libraries.torch import Torch
 from dlperf_study.training.models._sequences import MASKED, SequenceModel
@@ -74,15 +74,15 @@ def test_the_built_network_has_as_many(name):
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("recompute", RECOMPUTATIONS)
+@pytest.mark.parametrize("activation_checkpointing", RECOMPUTATIONS)
 @pytest.mark.parametrize("name", TINY)
-def test_a_step_does_the_declared_flops_and_gives_every_parameter_a_gradient(name, recompute):
+def test_a_step_does_the_declared_flops_and_gives_every_parameter_a_gradient(name, activation_checkpointing):
     """The counter does not know the fused attention of CPUs, and would count none of it."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    requested = configuration(name, recompute=recompute)
+    requested = configuration(name, activation_checkpointing=activation_checkpointing)
     layer, arrays = Torch(requested).built(0, 1), map(torch.from_numpy, batch(name))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         loss = layer(*arrays)

@@ -9,8 +9,8 @@ import pytest
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.training import data_sources
-from dlperf_study.training.data_sources._base import Consumer, DataSource
+from dlperf_study.training import data_loaders
+from dlperf_study.training.data_loaders._base import Consumer, DataLoader
 from dlperf_study.training.frameworks._base import Trainer
 from dlperf_study.training.libraries._base import EventStopwatch, HostStopwatch
 from dlperf_study.training.worker.feed import Feed
@@ -65,10 +65,10 @@ class EchoTrainer:
 
 
 @pytest.fixture
-def source(monkeypatch: pytest.MonkeyPatch) -> DataSource:
-    """A data source of slow batches, under the name that a configuration has."""
-    slow = DataSource(name="slow", display_name="", open=SlowBatches)
-    monkeypatch.setattr(data_sources, "load", lambda name: slow)
+def source(monkeypatch: pytest.MonkeyPatch) -> DataLoader:
+    """A data loader of slow batches, under the name that a configuration has."""
+    slow = DataLoader(name="slow", display_name="", open=SlowBatches)
+    monkeypatch.setattr(data_loaders, "load", lambda name: slow)
     return slow
 
 
@@ -144,7 +144,7 @@ def test_a_wait_that_the_device_does_not_notice_costs_no_time(source):
 
 
 def test_an_exchange_waits_for_no_batch():
-    window = measure(cast(Trainer, EchoTrainer()), "exchange", lambda: None, STEPS)
+    window = measure(cast(Trainer, EchoTrainer()), "communication", lambda: None, STEPS)
     assert window.input_seconds is None
 
 
@@ -166,7 +166,7 @@ def test_a_source_is_opened_for_the_rank_and_the_library_of_its_tensors(monkeypa
         consumers.append(consumer)
         return SlowBatches(asked, consumer)
 
-    slow = replace(DataSource(name="slow", display_name="", open=open_for))
-    monkeypatch.setattr(data_sources, "load", lambda name: slow)
+    slow = replace(DataLoader(name="slow", display_name="", open=open_for))
+    monkeypatch.setattr(data_loaders, "load", lambda name: slow)
     feed(EchoTrainer())
     assert consumers == [Consumer(0, 1, "none", 0)]

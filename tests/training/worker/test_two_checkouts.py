@@ -1,4 +1,4 @@
-"""Two checkouts and one Python: who runs other measuring code than the driver is refused before anything is built."""
+"""Two checkouts and one Python: who runs other measuring code than the controller is refused at once."""
 
 import json
 import os
@@ -11,9 +11,9 @@ import pytest
 
 from dlperf_study.core.code_identity import (
     COMMON_ROOTS,
-    DRIVER_CODE_VARIABLE,
+    CONTROLLER_CODE_VARIABLE,
     PACKAGE_FOLDER,
-    driver_code_of,
+    controller_code_of,
 )
 from dlperf_study.training.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from tests.training.frameworks.launching import configuration
@@ -33,14 +33,14 @@ def second_checkout(tmp_path: Path) -> Path:
 def worker(
     folder: Path, run: Path, program: str = "-m dlperf_study.training.worker"
 ) -> "subprocess.CompletedProcess[str]":
-    """Start a worker in a checkout, for a driver that runs the code of this one."""
+    """Start a worker in a checkout, for a controller that runs the code of this one."""
     run.mkdir()
     # An unknown framework is the first that a worker would complain about after the check.
     (run / "configuration.json").write_text(json.dumps(configuration(framework="none_such").as_dict()))
     environment = {
         CONFIGURATION_VARIABLE: str(run / "configuration.json"),
         RUN_VARIABLE: str(run),
-        DRIVER_CODE_VARIABLE: driver_code_of(ROOTS),
+        CONTROLLER_CODE_VARIABLE: controller_code_of(ROOTS),
     }
     command = [sys.executable, *program.split(" ", 1)]
     return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
@@ -62,7 +62,7 @@ def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout, tm
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert message.startswith(
-        f"dlperf_study.core.errors.RunError: other measuring code: the driver runs that in {PACKAGE_FOLDER}, "
+        f"dlperf_study.core.errors.RunError: other measuring code: the controller runs that in {PACKAGE_FOLDER}, "
         f"this process that in {second_checkout / 'dlperf_study'}"
     )
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["configuration.json"]

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.core.errors import EvidenceError, RunError
+from dlperf_study.core.errors import RecordError, RunError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records.lines import FORMAT
 from dlperf_study.records.rank_log import read_rank_log
+from dlperf_study.study.communication import Drain
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import Drain
 from dlperf_study.study.job import Job
 from dlperf_study.study.precision import LossScaling
 from dlperf_study.training.frameworks._base import Framework
 from dlperf_study.training.libraries._base import HostStopwatch
 from dlperf_study.training.worker.__main__ import train
-from dlperf_study.training.worker.windows import SETTLING_STEPS, exchange_sizes, exchange_windows
+from dlperf_study.training.worker.windows import SETTLING_STEPS, communication_sizes, communication_windows
 
 ASKED = Configuration(
     study="example",
@@ -38,12 +38,12 @@ ASKED = Configuration(
     warmup_steps=2,
     max_warmup_seconds=0.0,
     measured_steps=3,
-    computation_steps=4,
-    exchange_steps=5,
+    compute_only_steps=4,
+    communication_only_steps=5,
 )
 STEP_SECONDS = 0.005
 GRADIENT_BYTES = 65536
-#: The bytes of each exchange: from 4 KiB to all gradients, each twice the one before.
+#: The bytes of each transfer: from 4 KiB to all gradients, each twice the one before.
 SIZES = [4096, 8192, 16384, 32768, 65536]
 
 
@@ -52,15 +52,15 @@ class CountingTrainer:
 
     rank, world_size, tensor_library = 1, 2, "none"
 
-    def __init__(self, exchange_kind: str = "all_reduce", fails_at: int | None = None) -> None:
-        self.exchange_kind = exchange_kind
+    def __init__(self, communication_kind: str = "all_reduce", fails_at: int | None = None) -> None:
+        self.communication_kind = communication_kind
         self.diary: list[str] = []
         self._fails_at = fails_at
         self._local = False
 
     def description(self) -> dict[str, Any]:
         known: dict[str, Any] = {"library": "none", "library_version": "0", "device": "cpu", "flops_source": ""}
-        known |= {"parameters": 16384, "gradient_bytes": GRADIENT_BYTES, "exchange_threads": 1}
+        known |= {"parameters": 16384, "gradient_bytes": GRADIENT_BYTES, "communication_threads": 1}
         return known | {"flops_per_sample": None}
 
     def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
@@ -84,8 +84,8 @@ class CountingTrainer:
         assert self._local
         return self._step("compute")
 
-    def exchange(self, size: int) -> Callable[[], None]:
-        return lambda: void(self._step(f"exchange {size}"))
+    def communicate(self, size: int) -> Callable[[], None]:
+        return lambda: void(self._step(f"communication {size}"))
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
@@ -128,7 +128,7 @@ class CountingTrainer:
 
 
 def void(_: float) -> None:
-    """Return nothing: an exchange has no loss."""
+    """Return nothing: a transfer has no loss."""
 
 
 def measured(trainer: CountingTrainer, folder: Path, asked: Configuration = ASKED, repetition: int = 1) -> Path:
@@ -145,15 +145,22 @@ def test_the_log_is_what_the_reader_reads(tmp_path):
     log = read_rank_log(measured(CountingTrainer(), tmp_path))
     steps = {name: window.steps for name, window in log.windows.items()}
     computation = {"computation_before": 2, "training": 3, "computation_after": 2}
-    exchange = {**{f"exchange_{size}": 5 for size in SIZES[:-1]}, "exchange": 5}
-    assert steps == {"warmup": 2} | computation | exchange
+    communication = {**{f"communication_{size}": 5 for size in SIZES[:-1]}, "communication": 5}
+    assert steps == {"warmup": 2} | computation | communication
     training = log.windows["training"]
     assert training.step_seconds.min() >= STEP_SECONDS
     assert training.seconds == pytest.approx(training.step_seconds.sum())
-    assert [window.bytes for name, window in log.windows.items() if name in exchange] == SIZES
-    assert log.windows["exchange"].losses.size == 0
-    place = {name: log.facts[name] for name in ("rank", "world_size", "node", "local_rank", "exchange", "format")}
-    assert place == {"rank": 1, "world_size": 2, "node": 0, "local_rank": 1, "exchange": "all_reduce", "format": FORMAT}
+    assert [window.bytes for name, window in log.windows.items() if name in communication] == SIZES
+    assert log.windows["communication"].losses.size == 0
+    place = {name: log.facts[name] for name in ("rank", "world_size", "node", "local_rank", "communication", "format")}
+    assert place == {
+        "rank": 1,
+        "world_size": 2,
+        "node": 0,
+        "local_rank": 1,
+        "communication": "all_reduce",
+        "format": FORMAT,
+    }
 
 
 def test_the_parameters_are_compared_after_training_and_before_the_rest(tmp_path):
@@ -174,7 +181,7 @@ def test_the_order_of_what_is_measured(tmp_path):
     expected += [*["train"] * SETTLING_STEPS, "settle", *training, "settle", "checksum"]
     expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
     for size in SIZES:
-        expected += [*[f"exchange {size}"] * SETTLING_STEPS, "barrier", *[f"exchange {size}"] * 5]
+        expected += [*[f"communication {size}"] * SETTLING_STEPS, "barrier", *[f"communication {size}"] * 5]
     assert trainer.diary == [*expected, "close"]
 
 
@@ -183,20 +190,20 @@ def window(step: str, steps: int) -> list[str]:
 
 
 def test_computation_is_measured_for_as_many_steps_as_training_or_not_at_all(tmp_path):
-    for computation_steps, expected in ((-1, [1, 2]), (0, [])):
-        requested = replace(ASKED, computation_steps=computation_steps)
-        windows = read_rank_log(measured(CountingTrainer(), tmp_path / str(computation_steps), requested)).windows
+    for compute_only_steps, expected in ((-1, [1, 2]), (0, [])):
+        requested = replace(ASKED, compute_only_steps=compute_only_steps)
+        windows = read_rank_log(measured(CountingTrainer(), tmp_path / str(compute_only_steps), requested)).windows
         assert [window.steps for name, window in windows.items() if name.startswith("computation")] == expected
 
 
 def test_servers_take_all_gradients_at_once():
-    windows = exchange_windows(CountingTrainer("push_pull"), {"gradient_bytes": GRADIENT_BYTES}, steps=2)
-    assert [(window.name, window.bytes) for window in windows] == [("exchange", GRADIENT_BYTES)]
+    windows = communication_windows(CountingTrainer("push_pull"), {"gradient_bytes": GRADIENT_BYTES}, steps=2)
+    assert [(window.name, window.bytes) for window in windows] == [("communication", GRADIENT_BYTES)]
 
 
 @pytest.mark.parametrize("gradient_bytes", [4, 4096, 5000, 2_236_682 * 2, 94_000_000, 553_430_176])
 def test_sizes_grow_by_a_factor_up_to_all_gradients(gradient_bytes):
-    sizes = exchange_sizes(gradient_bytes)
+    sizes = communication_sizes(gradient_bytes)
     assert sizes == sorted(set(sizes))
     assert (sizes[0], sizes[-1]) == (min(4096, gradient_bytes), gradient_bytes)
     assert not any(size % 4 for size in sizes[:-1])
@@ -239,7 +246,7 @@ def test_runs_before_the_breakdown_train_alone_and_are_of_the_same_configuration
     windows = [list(log.windows) for log in logs]
     assert windows[0] == ["warmup", "training"]
     assert windows[1] == windows[2] == list(read_rank_log(measured(CountingTrainer(), tmp_path / "1")).windows)
-    assert [log.facts["run"] for log in logs] == [f"{ASKED.identity}/{repetition}" for repetition in (1, 2, 3)]
+    assert [log.facts["run"] for log in logs] == [f"{ASKED.configuration_id}/{repetition}" for repetition in (1, 2, 3)]
 
 
 def test_a_failure_keeps_what_was_measured_and_is_no_whole_log(tmp_path):
@@ -248,7 +255,7 @@ def test_a_failure_keeps_what_was_measured_and_is_no_whole_log(tmp_path):
     log = RunPaths(tmp_path / "1").rank_log(1)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line.get("name") for line in lines] == [None, "warmup", "computation_before"]
-    with pytest.raises(EvidenceError, match="no end line"):
+    with pytest.raises(RecordError, match="no end line"):
         read_rank_log(log)
 
 

@@ -169,13 +169,13 @@ function intervalOf(cell) {
 
 function codeOf(column, digest) {
   const study = JSON.stringify(document.body.dataset.study), end = JSON.stringify("-" + digest);
-  const columns = JSON.stringify([...new Set(["repetition", "outcome", column, "throughput"])]);
+  const columns = JSON.stringify([...new Set(["repetition", "status", column, "throughput"])]);
   return [
     "import dlperf_study",
     `dataset = dlperf_study.open_study(${study}).dataset`,
     "rows, runs = dataset.configurations, dataset.runs",
-    `display(rows[rows.identity.str.endswith(${end})].filter(regex="^${column}(_low|_high)?$"))`,
-    `runs[runs.identity.str.endswith(${end})].filter(${columns})`,
+    `display(rows[rows.configuration_id.str.endswith(${end})].filter(regex="^${column}(_low|_high)?$"))`,
+    `runs[runs.configuration_id.str.endswith(${end})].filter(${columns})`,
   ].join("\n");
 }
 

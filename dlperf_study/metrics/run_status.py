@@ -1,0 +1,201 @@
+"""Outcome, time and background load of a run."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.records.run import Run
+from dlperf_study.records.run_agreement import CLOCKS_APART
+from dlperf_study.study.job import INTERLEAVED, RunStatus
+
+#: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.
+BACKGROUND_CORES = 0.1
+REMEDY = (
+    "drift of the machine does not cancel in its ratios. One more repeat adds a round that all configurations share"
+)
+
+
+def begin_and_end(runs: pd.DataFrame) -> tuple[Any, Any]:
+    """Return start and end of some runs in UTC, or NaT."""
+    begun = pd.to_datetime(runs["started"], utc=True, format="ISO8601")
+    ended = begun + pd.to_timedelta(runs["run_seconds"], unit="s")
+    return begun.min(), ended.max()
+
+
+def select_completed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of completed runs."""
+    is_completed = runs["status"] == RunStatus.COMPLETED
+    # Usually all: to copy rows of so many columns takes longer than what is computed of them.
+    return runs if is_completed.all() else runs[is_completed]
+
+
+def had_background_load(runs: pd.DataFrame) -> pd.Series:
+    """Return which runs had background load; False if unknown."""
+    return runs["disturbed"].eq(True).fillna(False).astype(bool)
+
+
+def select_counted(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the completed runs without background load.
+
+    All completed runs of a configuration with fewer than three such runs: its numbers are shown, without an outcome.
+    """
+    completed = select_completed(runs)
+    is_disturbed = had_background_load(completed)
+    if not is_disturbed.any():
+        return completed
+    undisturbed = (~is_disturbed).groupby(completed["configuration_id"]).transform("sum")
+    return completed[~is_disturbed | (undisturbed < MINIMUM_RUNS)]
+
+
+def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
+    """Return the configurations that include runs with background load."""
+    counted = select_counted(runs)
+    return set(counted.loc[had_background_load(counted), "configuration_id"])
+
+
+def background_cores(run: Run) -> float | None:
+    """Return the most cores that others used on a node, or None."""
+    used_by_others = []
+    for log in run.ranks:
+        if "background_cores" in log.end:
+            used_by_others.append(log.end["background_cores"])
+    cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
+    return None if cores is None else round(cores, 6)
+
+
+def is_disturbed(run: Run) -> bool | None:
+    """Return whether a run had background load; None if unknown."""
+    cores = background_cores(run)
+    if cores is None:
+        return None
+    return cores > BACKGROUND_CORES
+
+
+def failed(run: Run) -> Iterator[Diagnostic]:
+    """A run that did not complete is not counted."""
+    if run.status is RunStatus.OUT_OF_MEMORY:
+        yield Diagnostic("status", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
+    elif not run.completed:
+        yield Diagnostic("status", f"{run.status}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
+
+
+def background_load(run: Run) -> Iterator[Diagnostic]:
+    """Other processes computed during the measured windows, or orphans were left."""
+    if is_disturbed(run):
+        cores = background_cores(run)
+        yield Diagnostic("background_cores", f"disturbed by background load: {cores:.2f} cores")
+    if orphans := run.facts["load"]["orphans_ended"]:
+        yield Diagnostic("orphans_ended", f"ended before it, left by earlier runs: {', '.join(orphans)}")
+
+
+def out_of_round(run: Run) -> Iterator[Diagnostic]:
+    """The run was measured after its round, under other conditions."""
+    if run.facts["order"] == INTERLEAVED and run.facts["round"] is None:
+        yield Diagnostic("round", f"it was measured after its round, when later rounds were done: {REMEDY}")
+
+
+def other_clock(run: Run) -> Iterator[Diagnostic]:
+    """The record and the clocks of the ranks disagree."""
+    started = datetime.fromisoformat(str(run.facts["started"]))
+    earliest = started - CLOCKS_APART
+    latest = started + CLOCKS_APART + timedelta(seconds=run.facts["seconds"] or 0.0)
+    for log in run.ranks:
+        anchor = datetime.fromtimestamp(log.facts["wall_anchor"]["unix_ns"] / 1e9, UTC)
+        if not earliest <= anchor <= latest:
+            host, time = log.facts["host"], anchor.isoformat(timespec="seconds")
+            message = f"run.json says {started.isoformat(timespec='seconds')}, but on {host} it was {time}"
+            yield Diagnostic("started", f"{message} when rank {log.rank} began: one of the clocks is wrong")
+            return
+
+
+METRICS = (
+    metric.recorded(
+        "status",
+        "RunStatus",
+        "how the run ended; completed only if every rank's log is complete",
+        lambda run: str(run.status),
+        diagnose_any=failed,
+    ),
+    metric.recorded("reason", "Reason", "why it ended so", lambda run: run.reason, shown=metric.Shown.SENTENCE),
+    metric.recorded(
+        "started", "Started", "when the run started", lambda run: run.facts["started"], unit="UTC", diagnose=other_clock
+    ),
+    metric.recorded(
+        "run_seconds",
+        "Run time",
+        "life of the training processes",
+        lambda run: run.facts["seconds"],
+        unit="s",
+        dtype=metric.Dtype.FLOAT,
+    ),
+    metric.recorded(
+        "order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]
+    ),
+    metric.recorded(
+        "round",
+        "Round",
+        "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
+        lambda run: run.facts["round"],
+        diagnose=out_of_round,
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
+    ),
+    metric.recorded(
+        "position",
+        "Position",
+        "place of the run in its round, from 1",
+        lambda run: run.facts["position"],
+        dtype=metric.Dtype.OPTIONAL_INTEGER,
+    ),
+    metric.recorded(
+        "ranks_expected",
+        "Ranks expected",
+        "rank logs that a complete run leaves",
+        lambda run: run.facts["ranks_expected"],
+        dtype=metric.Dtype.INTEGER,
+    ),
+    metric.recorded(
+        "ranks_seen",
+        "Ranks seen",
+        "rank logs that are complete",
+        lambda run: len(run.facts["ranks_seen"]),
+        dtype=metric.Dtype.INTEGER,
+    ),
+    metric.recorded(
+        "cache_key",
+        "CacheKey",
+        "of configuration, measuring code and versions of Python and packages",
+        lambda run: run.facts["cache_key"],
+        same_within="configuration_id",
+    ),
+    metric.recorded(
+        "background_cores",
+        "Background load",
+        "cores that other processes used, or the hypervisor took, during the measured windows; of a user's program "
+        "during the whole run; missing in containers, where it can't be seen",
+        background_cores,
+        unit="cores",
+        pages=(*metric.RATE_PAGES, metric.COMMUNICATION),
+        diagnose_any=background_load,
+        dtype=metric.Dtype.FLOAT,
+    ),
+    metric.recorded(
+        "disturbed",
+        "Disturbed",
+        f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
+        is_disturbed,
+        dtype=metric.Dtype.OPTIONAL_FLAG,
+    ),
+    metric.recorded(
+        "waited_seconds",
+        "Waited",
+        "how long the run waited for an idle machine",
+        lambda run: run.facts["load"]["waited_seconds"],
+        unit="s",
+        dtype=metric.Dtype.FLOAT,
+    ),
+)
