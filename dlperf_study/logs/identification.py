@@ -11,7 +11,14 @@ from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.logs import declared_metadata
 from dlperf_study.logs.inferred_metadata import infer_configurations
-from dlperf_study.logs.log_files import CONFIGURATION_FILE, METADATA_FILE, LogFile, find_log_files, stem
+from dlperf_study.logs.log_files import (
+    CONFIGURATION_FILE,
+    FORMER_METADATA_FILE,
+    METADATA_FILE,
+    LogFile,
+    find_log_files,
+    stem,
+)
 from dlperf_study.logs.metadata import REQUIRED, StudyMetadata, metadata_problems
 from dlperf_study.logs.own_format import FORMAT_FILE, assign_own_formats, format_file_next_to
 from dlperf_study.logs.proposed_format import proposed_format
@@ -61,6 +68,9 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         raise MetadataError(f"invalid study name {name!r}: {rule}")
     root = folder.resolve()
     path = root.with_name(f"{stem(root.stem)}.{METADATA_FILE}") if root.is_file() else root / METADATA_FILE
+    former = path.with_name(path.name.replace(METADATA_FILE, FORMER_METADATA_FILE))
+    if former.exists():
+        raise MetadataError(f"{former}: is named {path.name} now; rename it")
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
     files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
     declared, undeclared = declared_metadata.declared_configurations(files)

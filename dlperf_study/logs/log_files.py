@@ -15,6 +15,8 @@ from dlperf_study.logs.blocks import DAMAGE, LogSource, log_sources, no_text_rea
 #: The first bytes of an archive with members; the list of its members is at its end.
 _ZIP_MAGIC = b"PK\x03\x04"
 CONFIGURATION_FILE, METADATA_FILE = "configuration.json", "metadata.yaml"
+#: The name of ``METADATA_FILE`` in earlier versions.
+FORMER_METADATA_FILE = "identity.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
 

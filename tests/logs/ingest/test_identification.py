@@ -181,6 +181,13 @@ def test_what_can_not_be_identified_is_an_error_with_a_remedy(tmp_path, folder, 
         identify_logs(archive)
 
 
+def test_the_file_with_its_former_name_is_refused(folder, write_log):
+    write_log("1n1g/r50_b128_fp32_1.log")
+    (folder / "identity.yaml").write_text("study: july\n")
+    with pytest.raises(MetadataError, match=r"identity\.yaml: is named metadata\.yaml now; rename it"):
+        identify_logs(folder)
+
+
 def test_an_unknown_key_is_named(folder, write_log):
     write_log("1n1g/r50_b128_fp32_1.log")
     file = identify_logs(folder).file

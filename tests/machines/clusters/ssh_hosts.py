@@ -14,7 +14,7 @@ SERVER = "/usr/sbin/sshd"
 CLIENT = """\
 Host *
   User root
-  MetadataFile {folder}/{key}
+  IdentityFile {folder}/{key}
   IdentitiesOnly yes
   UserKnownHostsFile {folder}/known_hosts
   StrictHostKeyChecking yes

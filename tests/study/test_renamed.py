@@ -1,0 +1,78 @@
+"""Names of earlier versions: an error in a file that somebody writes, and read in what earlier versions recorded."""
+
+import pytest
+import yaml
+
+from dlperf_study.core.errors import StudyFileError
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.machines.cluster.sections import ClusterFile
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.study import renamed
+from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.study import StudyFile
+from dlperf_study.study.study_file import load_study
+
+STUDY = {
+    "title": "Two devices",
+    "sections": ["scaling"],
+    "scaling": "weak",
+    "constants": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "mobilenet_v2"},
+    "factors": {"devices_per_node": [1, 2]},
+    "baseline": {"devices_per_node": 1},
+}
+GIVEN = sorted({*renamed.STUDY_KEYS, *renamed.PARAMETERS} - {"program_digest"})
+MEASUREMENT = ("computation_steps", "exchange_steps", "input_steps", "repeats")
+
+
+def renamed_line(key, path):
+    return f"unknown key {path}{key}; it is named {renamed.KEYS[key]} now"
+
+
+def test_each_new_name_exists_and_no_old_one():
+    new = {*renamed.PARAMETERS.values()}
+    assert new <= {*FIELD_NAMES}
+    assert {*renamed.STUDY_KEYS.values()} <= {*StudyFile.model_fields}
+    assert {*renamed.CLUSTER_KEYS.values()} <= {*ClusterFile.model_fields}
+    assert {*renamed.COLUMNS.values()} <= {*COLUMNS}
+    assert {*COLUMNS}.isdisjoint({*renamed.PARAMETERS, *renamed.COLUMNS})
+
+
+@pytest.mark.parametrize("key", GIVEN)
+def test_an_old_key_of_a_study_file_is_an_error_that_names_the_new_one(key, tmp_path):
+    section = "" if key in renamed.STUDY_KEYS else "measurement" if key in MEASUREMENT else "constants"
+    study = {**STUDY, "measurement": {}}
+    (study[section] if section else study)[key] = 1
+    file = tmp_path / "example.yaml"
+    file.write_text(yaml.safe_dump(study))
+    with pytest.raises(StudyFileError) as caught:
+        load_study(file)
+    assert renamed_line(key, f"{section}." if section else "") in str(caught.value)
+
+
+@pytest.mark.parametrize("key", renamed.CLUSTER_KEYS)
+def test_an_old_key_of_a_cluster_file_is_an_error_that_names_the_new_one(key, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"launcher: local\ndevice: cpu\n{key}: auto\n")
+    with pytest.raises(StudyFileError) as caught:
+        load_cluster(file)
+    assert renamed_line(key, "") in str(caught.value)
+
+
+def test_the_order_of_earlier_versions_and_their_windows_are_read():
+    assert renamed.rename_plan({"order": "blocks", "factors": ["servers", "model"]}) == {
+        "order": "sequential",
+        "factors": ["parameter_servers", "model"],
+    }
+    lines = [
+        {"kind": "rank", "exchange": "all_reduce", "exchanges": []},
+        {"kind": "window", "name": "training"},
+        {"kind": "window", "name": "exchange_4096"},
+        {"kind": "window", "name": "exchange"},
+    ]
+    first, *windows = renamed.rename_log(lines)
+    assert first == {"kind": "rank", "communication": "all_reduce", "collective_operations": []}
+    assert [window["name"] for window in windows] == ["training", "communication_4096", "communication"]
+
+
+def test_what_is_hashed_has_its_first_names():
+    assert renamed.earlier_names({"repetitions": 3, "model": "vgg16"}) == {"repeats": 3, "model": "vgg16"}
