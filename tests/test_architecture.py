@@ -1,6 +1,7 @@
 """The table of docs/architecture.md, held against the source."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines import launchers
 from tests.package_files import FILES, PACKAGE, nodes, tree
 
+#: How many files the page names on the ways from a log line to a cell and from a key to a process.
+MIN_NAMED_FILES = 30
 #: What each room may import of this package, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core": (),
@@ -233,3 +236,12 @@ def test_only_a_launcher_and_its_room_contain_its_name(name):
             constants = {node.value for node in nodes(file) if isinstance(node, ast.Constant)}
             attributes = {node.attr for node in nodes(file) if isinstance(node, ast.Attribute)}
             assert name not in constants | attributes, file
+
+
+def test_the_files_of_the_page_exist():
+    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tables = page.partition("## Rooms")[0]
+    names = re.findall(r"`([\w/]+\.(?:py|ipynb))`", tables)
+    assert len(names) >= MIN_NAMED_FILES
+    files = [path.as_posix() for folder in (PACKAGE, PROJECT / "notebooks") for path in folder.rglob("*.*")]
+    assert [name for name in names if not any(file.endswith(f"/{name}") for file in files)] == []

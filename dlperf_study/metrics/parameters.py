@@ -128,7 +128,7 @@ METRICS = (
     metric.Metric(
         "runs_completed",
         "Runs completed",
-        "runs whose outcome is completed",
+        "runs whose status is completed",
         metric.C,
         unit="runs",
         dtype=metric.Dtype.INTEGER,
