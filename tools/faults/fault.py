@@ -212,7 +212,7 @@ def _ssh_faults() -> Iterator[Fault]:
         yield Fault("ssh", f"SIGKILL to the {role}", send(role, signal.SIGKILL))
     yield Fault("ssh", "SIGINT to the controller", send("controller", signal.SIGINT))
     for number in (signal.SIGKILL, signal.SIGTERM):
-        yield Fault("ssh", f"{number.name} to the node agent of the second host", send("agent", number, which=-1))
+        yield Fault("ssh", f"{number.name} to the agent of the second host", send("agent", number, which=-1))
     yield Fault("ssh", "SIGKILL to the launcher on the second host", send("launcher", signal.SIGKILL, which=-1))
     yield Fault("ssh", "SIGKILL to the rank on the second host", send("rank", signal.SIGKILL, which=-1))
     yield Fault("ssh", "SIGSTOP to the rank on the second host", stop_for_good("rank", -1), hangs=True)
@@ -227,7 +227,7 @@ def _slurm_faults() -> Iterator[Fault]:
         yield Fault("slurm", f"SIGKILL to the {role}", send(role, signal.SIGKILL))
     yield Fault("slurm", "SIGINT to the controller", send("controller", signal.SIGINT))
     yield Fault("slurm", "SIGTERM to the job program", send("job program", signal.SIGTERM))
-    yield Fault("slurm", "SIGKILL to the node agent of the second node", send("agent", signal.SIGKILL, which=-1))
+    yield Fault("slurm", "SIGKILL to the agent of the second node", send("agent", signal.SIGKILL, which=-1))
     yield Fault("slurm", "SIGKILL to the rank on the second node", send("rank", signal.SIGKILL, which=-1))
     yield Fault("slurm", "SIGSTOP to the rank on the second node", stop_for_good("rank", -1), hangs=True)
     yield Fault("slurm", "scancel", cancel_job)
