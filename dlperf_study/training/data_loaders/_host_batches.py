@@ -143,7 +143,6 @@ class QueuedBatches:
         self._thread.start()
 
     def next(self) -> Batch:
-        """Wait for the next batch; raises RunError if the generator has failed or ended."""
         while True:
             try:
                 return self._queue.get(timeout=POLL_SECONDS)
@@ -156,7 +155,6 @@ class QueuedBatches:
                     raise RunError(f"the generator of data loader {self._source} ended: {reason}") from self._error
 
     def close(self) -> None:
-        """End the thread."""
         self._is_closed.set()
         self._interrupt()
         self._thread.join()

@@ -40,7 +40,6 @@ class DaliBatches:
         self._outputs: Any = ()
 
     def next(self) -> Batch:
-        """Wait for the next batch; raises RunError with DALI's reason if an image can't be decoded."""
         try:
             self._outputs = self._pipeline.run()
         except RuntimeError as error:
@@ -58,7 +57,6 @@ class DaliBatches:
         return np.asarray(images), np.asarray(labels).reshape(-1)
 
     def close(self) -> None:
-        """End the threads of the pipeline."""
         self._outputs = self._pipeline = None
 
 

@@ -31,7 +31,6 @@ class TokenSequences:
         self._batches = sequence_batches(configuration, consumer, tokens_of_file(configuration))
 
     def next(self) -> Batch:
-        """Make a batch; raises RunError if the file has a token above the vocabulary."""
         return next(self._batches)
 
     def close(self) -> None:

@@ -20,7 +20,6 @@ class FixedBatch:
             self._batch = random_batch(configuration, random_generator(configuration, consumer.replica))
 
     def next(self) -> Batch:
-        """Return the batch."""
         return self._batch
 
     def close(self) -> None:

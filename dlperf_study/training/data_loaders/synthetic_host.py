@@ -65,7 +65,6 @@ class HostSequences:
         self._batches = sequence_batches(configuration, consumer, made_up_tokens(configuration))
 
     def next(self) -> Batch:
-        """Make a batch."""
         return next(self._batches)
 
     def close(self) -> None:
@@ -80,7 +79,6 @@ class HostBatches:
         self._seeds = random_generator(configuration, consumer.replica)
 
     def next(self) -> Batch:
-        """Make a batch."""
         return self._make(self._configuration, int(self._seeds.integers(1, LARGEST_SEED)))
 
     def close(self) -> None:

@@ -86,9 +86,7 @@ class HorovodGroup(Communication):
         self._hvd, self._support = hvd, support
 
     def gpu_support(self) -> GpuSupport:
-        """Return the support of the library, with the NCCL that Horovod was compiled with."""
         return self._support()
 
     def leave(self) -> None:
-        """Stop Horovod's thread."""
         self._hvd.shutdown()

@@ -23,23 +23,24 @@ BUILT_LEVELS: Levels = {
     "optimizer": ("sgd", "momentum"),
     "classifier": ("replicated", "sharded"),
 }
-#: All levels of what decides whether cuDNN tries its algorithms.
-AUTOTUNING = PARAMETERS["cudnn_autotune"].levels
+#: What is built of each library where ranks have the whole model, and where they divide it or its state.
+LIBRARY_LEVELS: Levels = BUILT_LEVELS | {
+    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": PARAMETERS["cudnn_autotune"].levels,
+}
+DIVIDED_LEVELS: Levels = {
+    "precision": ("fp32", "tf32", "amp_bf16"),
+    "loss_scaling": ("none",),
+    "compiler": ("none",),
+    "classifier": ("replicated",),
+}
 #: Parameters without levels that every framework reads, itself or by its model.
-READ_BY_ALL = frozenset(
-    (
-        *(
-            "image_size",
-            "classes",
-            "nodes",
-            "devices_per_node",
-            "parameter_servers",
-            "batch_per_device",
-            "sample_ratio",
-        ),
-        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_loader"),
-    )
-)
+READ_BY_ALL = {
+    *("image_size", "classes", "nodes", "devices_per_node", "parameter_servers", "batch_per_device", "sample_ratio"),
+    *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_loader"),
+}
 #: All others without levels, each with its default: the only value that is supported where nothing reads it.
 DEFAULT_SETTINGS = {
     name: parameter.default

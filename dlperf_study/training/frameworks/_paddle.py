@@ -1,7 +1,6 @@
-"""What the frameworks of Paddle refuse: number formats, memory formats, and what it divides on GPUs only."""
+"""What the frameworks of Paddle refuse."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dlperf_study.core.user_commands import make_or
 from dlperf_study.study.configuration import Configuration
@@ -17,44 +16,16 @@ ENVIRONMENT_PREFIXES = ("FLAGS_", "GLOG_")
 WITHOUT_FUSION = {"sgd": "SGD", "adamw": "AdamW"}
 #: What Paddle 3.0 warns of where it trains on a CPU in float32 instead.
 CPU_REASON = "amp_guard can only be enabled on CUDAPlace, XPUPlace, and CustomPlace"
-
-
-@dataclass(frozen=True)
-class _OnGpusOnly:
-    """What ``fleet`` of Paddle 3.0 divides on GPUs only.
-
-    ``parameter``: of a configuration, which asks for it from the value ``least`` on. ``divided``: what it divides.
-    ``message``: what Paddle says to it on CPUs. ``instead``: what divides the same there, as a clause.
-    """
-
-    parameter: str
-    least: int
-    divided: str
-    message: str
-    instead: str
-
-
+_NO_SHARDING = "group_sharded_parallel only support gpu, xpu and custom_device now"
+#: What ``fleet`` of Paddle 3.0 divides on GPUs only: the parameter and its least value that asks for it, what is
+#: divided, Paddle's message on CPUs, and the framework that divides it there.
 _ON_GPUS_ONLY = (
-    _OnGpusOnly(
-        "tensor_parallel",
-        2,
-        "matrices",
-        "Only support xpu, gpu and custom_device now, but this is cpu",
-        "torch_tensor divides them",
-    ),
-    _OnGpusOnly(
-        "pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"
-    ),
-    _OnGpusOnly(
-        "zero_stage",
-        SHARDED_PARAMETERS,
-        "gradients and parameters",
-        "group_sharded_parallel only support gpu, xpu and custom_device now",
-        "torch_zero divides them",
-    ),
+    ("tensor_parallel", 2, "matrices", "Only support xpu, gpu and custom_device now, but this is cpu", "torch_tensor"),
+    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline"),
+    ("zero_stage", SHARDED_PARAMETERS, "gradients and parameters", _NO_SHARDING, "torch_zero"),
 )
-#: The parameters of which ``parallel_obstacles`` has the reasons.
-REFUSED_BY_NAME = tuple(entry.parameter for entry in _ON_GPUS_ONLY)
+#: The parameters that ``parallel_obstacles`` refuses.
+REFUSED_BY_NAME = tuple(entry[0] for entry in _ON_GPUS_ONLY)
 
 
 def obstacles(configuration: Configuration, device: str) -> Iterator[str]:
@@ -65,7 +36,7 @@ def obstacles(configuration: Configuration, device: str) -> Iterator[str]:
 
 
 def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
-    """Yield why a model is not trained with channels last: its linear layers would get features in another order."""
+    """Yield why a model is not trained with channels last."""
     model = configuration.model
     if configuration.memory_format != "nhwc" or model not in models.names():
         return
@@ -75,13 +46,13 @@ def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
 
 
 def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
-    """Yield what can't be divided with Paddle as configured, why, and what divides it instead."""
-    for entry in _ON_GPUS_ONLY:
-        value = getattr(configuration, entry.parameter)
-        if value < entry.least:
+    """Yield what Paddle does not divide, and what divides it instead."""
+    for parameter, least, divided, message, framework in _ON_GPUS_ONLY:
+        value = getattr(configuration, parameter)
+        if value < least:
             continue
-        setting, instead = f"{entry.parameter} {value}", entry.instead
+        setting, instead = f"{parameter} {value}", f"{framework} divides them"
         if device == "gpu":
-            yield f"{setting} is not built for Paddle, whose fleet divides {entry.divided} on GPUs alone; {instead}"
+            yield f"{setting} is not built for Paddle, whose fleet divides {divided} on GPUs alone; {instead}"
         else:
-            yield f"{setting}: Paddle 3.0 divides {entry.divided} on GPUs only ({entry.message!r}); {instead} here"
+            yield f"{setting}: Paddle 3.0 divides {divided} on GPUs only ({message!r}); {instead} here"

@@ -9,9 +9,10 @@ the gradients of a table, and returns when the servers have them, has no Python 
 
 import ctypes
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.communication import Drain
@@ -143,34 +144,24 @@ MESSAGE_LIMITS = ("_ZN4brpc5fLU6419FLAGS_max_body_sizeE", "_ZN4brpc5fLI6432FLAGS
 MESSAGE_BYTES = 2**31 - 1
 
 
-class Client(Protocol):
-    """What a trainer does with its servers."""
-
-    def finish_step(self) -> None:
-        """Communicate what the program of a step has not; then this trainer has the parameters of the next step."""
-
-    def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
-        """Return one communication alone; ``push_zeros`` runs the program that makes gradients of zeros."""
-
-    def settle(self) -> Drain:
-        """Wait until all updates are applied and pulled; return how long those of this trainer were pending."""
-
-    def barrier(self) -> None:
-        """Wait for all trainers."""
-
-    def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all trainers."""
-
-    def stop(self) -> None:
-        """Close the connection; the servers stay."""
-
-
-class _Connection:
-    """What both kinds of client do: pull, and what travels among the trainers and not over the servers."""
+class Client(ABC):
+    """What a trainer does with its servers, and with other trainers."""
 
     def __init__(self, runtime: Any, dense_tables: dict[int, list[str]]) -> None:
         self._runtime = runtime
         self._dense_tables = dense_tables
+
+    @abstractmethod
+    def finish_step(self) -> None:
+        """Communicate what the program of a step has not; then this trainer has the parameters of the next step."""
+
+    @abstractmethod
+    def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
+        """Return one communication alone; ``push_zeros`` runs the program that makes gradients of zeros."""
+
+    @abstractmethod
+    def settle(self) -> Drain:
+        """Wait until all updates are applied and pulled; return how long those of this trainer were pending."""
 
     def pull(self) -> None:
         """Fetch all dense parameters; returns when they are here."""
@@ -199,7 +190,7 @@ class _Connection:
         fleet.stop_worker()
 
 
-class AsynchronousClient(_Connection):
+class AsynchronousClient(Client):
     """The program of a step pushes its gradients, and nobody waits until they are applied."""
 
     def finish_step(self) -> None:
@@ -207,8 +198,6 @@ class AsynchronousClient(_Connection):
         self.pull()
 
     def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
-        """Return a push of zeros and a pull: what a trainer waits for."""
-
         def communicate() -> None:
             push_zeros()
             self.pull()
@@ -233,7 +222,7 @@ class AsynchronousClient(_Connection):
         return Drain(max(0.0, pending - empty), empty)
 
 
-class SynchronousClient(_Connection):
+class SynchronousClient(Client):
     """Each step ends when the servers have applied the mean of all trainers' gradients, and this trainer has pulled."""
 
     def __init__(self, runtime: Any, dense_tables: dict[int, list[str]]) -> None:
@@ -252,12 +241,10 @@ class SynchronousClient(_Connection):
         self.barrier()
 
     def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
-        """Make the zeros once; return the end of a step."""
         push_zeros()
         return self.finish_step
 
     def settle(self) -> Drain:
-        """Return that nothing is pending: at the end of a step everything is applied and pulled."""
         return Drain()
 
 

@@ -1,18 +1,25 @@
-"""Shared by the TensorFlow frameworks: what they refuse, and the environment of their ranks."""
+"""Shared by the TensorFlow frameworks: what they refuse, the environment of their ranks, and steps as functions."""
 
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
+from typing import Any
 
 from dlperf_study.core.user_commands import install_command, make_or
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.parameter import IMAGES
+from dlperf_study.study.precision import LossScaling
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training.frameworks import _obstacles, _processes
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import Levels
-from dlperf_study.training.libraries._tensorflow_updates import KEPT
-from dlperf_study.training.libraries.tensorflow import AUTOTUNING_VARIABLE
+from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
+from dlperf_study.training.libraries import tensorflow as tensorflow_library
+from dlperf_study.training.libraries._base import Output
+from dlperf_study.training.libraries._tensorflow_updates import KEPT, LossScaler, Optimizer
+from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 #: By default TensorFlow takes nearly all memory of a GPU when it starts, so that nothing could be told of its use.
 MEMORY_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
@@ -28,14 +35,7 @@ DECIDED_VARIABLES = (
 )
 REMEDY = install_command("tensorflow")
 GPU_REMEDY = make_or("gpu TENSORFLOW_INDEX=default", "pip install 'tensorflow[and-cuda]'")
-LEVELS: Levels = _obstacles.BUILT_LEVELS | {
-    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
-    "loss_scaling": ("none", "dynamic", "static"),
-    "memory_format": ("nchw", "nhwc"),
-    "cudnn_autotune": _obstacles.AUTOTUNING,
-    "compiler": ("none", "xla"),
-    "optimizer": tuple(KEPT),
-}
+LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {"compiler": ("none", "xla"), "optimizer": tuple(KEPT)}
 _ONE_VARIABLE = "TensorFlow's operations, such as ResourceApplyMomentum, update one variable each"
 FUSED_REFUSED = {kernels: f"fused_optimizer {kernels}: {_ONE_VARIABLE}" for kernels in ("fused", "foreach")}
 REFUSED_ON_CPUS = {
@@ -70,5 +70,122 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
         return variables
     variables |= _processes.gpu_environment(cluster, node)
     if configuration.cudnn_autotune != LIBRARYS_CHOICE:
-        variables[AUTOTUNING_VARIABLE] = "1" if configuration.cudnn_autotune == "enabled" else "0"
+        variables[tensorflow_library.AUTOTUNING_VARIABLE] = "1" if configuration.cudnn_autotune == "enabled" else "0"
     return variables | _processes.tf32_environment(configuration, cluster.device) | {MEMORY_GROWTH: "true"}
+
+
+#: Returns what the ranks make of the gradients of one.
+GradientReduction = Callable[[list[Any]], list[Any]]
+
+
+class FunctionGroup(Communication):
+    """All ranks, which average gradients inside of functions."""
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which variables of the network are made."""
+        return nullcontext()
+
+    @abstractmethod
+    def averages(self, tensors: list[Any]) -> list[Any]:
+        """Return the means of tensors over all ranks."""
+
+    def run(self, step: "FunctionStep", batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
+        """Return the loss of a step whose gradients are ``communicated`` before the update."""
+        loss, gradients = step.compute(*batch)
+        step.scaler.update(communicated(gradients), step.update)
+        return loss
+
+    def own(self, variable: Any) -> Any:
+        """Return this rank's part of a variable."""
+        return variable
+
+    @abstractmethod
+    def averages_alone(self, tensors: list[Any]) -> list[Any]:
+        """Return the means of tensors over all ranks, outside of a step."""
+
+    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
+        """Return what averages tensors as a step does."""
+        import tensorflow as tf
+
+        averages = tf.function(lambda: self.averages_alone(list(tensors)))
+
+        def communicate() -> None:
+            averages()
+
+        return communicate
+
+
+class FunctionStep:
+    """One step of training, with its gradients averaged over all ranks or, as ``local``, without that."""
+
+    def __init__(self, library: TensorFlow, network: Any, group: FunctionGroup) -> None:
+        import tensorflow as tf
+
+        self._library, self.network, self._group = library, network, group
+        configuration = library.configuration
+        # What each rank computes alike it keeps alone: a strategy would send every initial value to all ranks.
+        with tf.device(library.device):
+            self.scaler = LossScaler(configuration)
+            self.optimizer = Optimizer(configuration, network.parameters)
+        compiles = configuration.compiler == "xla"
+        self.compute = tf.function(self._loss_and_gradients, jit_compile=compiles or None)
+        self._communicating, self._local = tf.function(self._averaged_step), tf.function(self._own_step)
+
+    def __call__(self, batch: tuple[Any, ...]) -> Any:
+        return self._communicating(*batch)
+
+    def local(self, batch: tuple[Any, ...]) -> Any:
+        """Compute the gradients and update by them."""
+        return self._local(*batch)
+
+    def update(self, gradients: list[Any]) -> None:
+        """Update the parameters by their gradients."""
+        self.optimizer.begin()
+        for parameter, gradient, kept in zip(self.network.parameters, gradients, self.optimizer.kept, strict=True):
+            self.optimizer.update(parameter, gradient, *kept)
+
+    def observed(self, batch: tuple[Any, ...], layer: Any) -> tuple[list[Output], dict[str, int]]:
+        self(batch)
+        return tensorflow_library.outputs(self._communicating.get_concrete_function(*batch).graph), {}
+
+    def update_kernels(self) -> dict[str, str]:
+        """Return nothing: TensorFlow can't be asked."""
+        return {}
+
+    def loss_scaling(self) -> LossScaling | None:
+        return self.scaler.state()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        trained = [*self.network.parameters, *self.network.statistics]
+        variables = [*map(self._group.own, trained), *self.scaler.variables, *self.optimizer.variables]
+        values = [variable.numpy() for variable in variables]
+        yield
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def _loss_and_gradients(self, *batch: Any) -> tuple[Any, list[Any]]:
+        return self._library.loss_and_gradients(self.network, batch, self.scaler.scaled)
+
+    def _averaged_step(self, *batch: Any) -> Any:
+        return self._group.run(self, batch, self._group.averages if self._group.ranks > 1 else list)
+
+    def _own_step(self, *batch: Any) -> Any:
+        return self._group.run(self, batch, list)
+
+
+class FunctionTrainer(CollectiveTrainer):
+    """One rank of a data-parallel run, whose steps are functions."""
+
+    def __init__(self, configuration: Configuration, library: TensorFlow, group: FunctionGroup) -> None:
+        super().__init__(configuration, library, group)
+        with group.scope():
+            self.layer = library.built(self.rank, self.world_size)
+        step = FunctionStep(library, self.layer, group)
+        self.train_step, self.computation_step, self._group = step, step.local, group
+
+    def parameter_checksum(self) -> str:
+        return self._checksum(map(self._group.own, self.layer.parameters))
+
+    def _without_communication(self) -> AbstractContextManager[Any]:
+        return nullcontext()

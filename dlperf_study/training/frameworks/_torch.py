@@ -14,19 +14,15 @@ from dlperf_study.training.frameworks import _obstacles, _processes
 from dlperf_study.training.frameworks._base import RUN_VARIABLE, ClusterView
 from dlperf_study.training.frameworks._obstacles import Compilers, Levels
 from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
-from dlperf_study.training.libraries import _torch_compiler, _torch_steps
+from dlperf_study.training.libraries import _torch_steps
 from dlperf_study.training.libraries import torch as torch_library
 from dlperf_study.training.libraries._torch_steps import TrainingStep, Update
 
 STRATEGIES = (ALL_REDUCE,)
-COMPILERS: Compilers = {_torch_compiler.COMPILER: _torch_compiler.compiler_obstacle}
-LEVELS: Levels = _obstacles.BUILT_LEVELS | {
+COMPILERS: Compilers = {_torch_steps.COMPILER: _torch_steps.compiler_obstacle}
+LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {
     "strategy": STRATEGIES,
-    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
-    "loss_scaling": ("none", "dynamic", "static"),
     "compiler": ("none", *COMPILERS),
-    "memory_format": ("nchw", "nhwc"),
-    "cudnn_autotune": _obstacles.AUTOTUNING,
     "optimizer": torch_library.OPTIMIZERS,
     "fused_optimizer": torch_library.FUSED_OPTIMIZERS,
     "gradient_compression": ("none", "fp16"),
@@ -80,11 +76,11 @@ class TorchTrainer(CollectiveTrainer):
         self.layer = library.built(self.rank, self.world_size)
         if self.has_parameters_in_memory_format:
             self.layer = self.layer.to(memory_format=library.memory_format)
-        self._compiled: _torch_compiler.CompiledFormats | None = None
-        if configuration.compiler == _torch_compiler.COMPILER:
+        self._compiled: _torch_steps.CompiledFormats | None = None
+        if configuration.compiler == _torch_steps.COMPILER:
             _obstacles.require_compiler(configuration, COMPILERS)
-            _torch_compiler.keep_compiled_code(configuration, os.environ[RUN_VARIABLE])
-            self._compiled = _torch_compiler.CompiledFormats()
+            _torch_steps.keep_compiled_code(configuration, os.environ[RUN_VARIABLE])
+            self._compiled = _torch_steps.CompiledFormats()
             self._compiled.compile(self.layer)
 
     def _step(self, model: Any, optimizer: Any, update: Update = _torch_steps.plain_update) -> TrainingStep:

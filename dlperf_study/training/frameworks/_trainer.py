@@ -73,8 +73,8 @@ class CollectiveTrainer:
 
     def observe_collectives(self) -> None:
         """Let the communication be all collectives of a step, which are observed in the first one."""
-        library: Any = self._library
-        self._collectives = StepCollectives(self._configuration.layout, library.observed_collectives, library.replayed)
+        library = self._library
+        self._collectives = StepCollectives(self._configuration.layout, library.collectives, library.device)
         if self.world_size > 1:
             self.communication_kind = COLLECTIVES
 
@@ -200,6 +200,16 @@ class CollectiveTrainer:
 
     def _forget(self) -> None:
         """Drop what refers to groups of ranks."""
+
+
+def one_by_one(function: Callable[[Any], Any], tensors: Sequence[Any]) -> Callable[[], None]:
+    """Return what calls a function with one tensor after the other."""
+
+    def communicate() -> None:
+        for tensor in tensors:
+            function(tensor)
+
+    return communicate
 
 
 def communication_library(support: GpuSupport | None) -> str:

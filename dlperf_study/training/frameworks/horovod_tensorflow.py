@@ -17,7 +17,7 @@ from dlperf_study.study.job import Job
 from dlperf_study.training.frameworks import _horovod, _obstacles, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
 from dlperf_study.training.frameworks._horovod import HorovodGroup
-from dlperf_study.training.frameworks._tensorflow_functions import FunctionGroup, FunctionTrainer
+from dlperf_study.training.frameworks._tensorflow import FunctionGroup, FunctionTrainer
 from dlperf_study.training.libraries import tensorflow as tensorflow_library
 from dlperf_study.training.libraries._base import nccl_version
 from dlperf_study.training.libraries.tensorflow import TensorFlow
@@ -82,32 +82,21 @@ class HorovodTensorflowGroup(HorovodGroup, FunctionGroup):
         self._compression = getattr(hvd.Compression, compression)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self.maximum(0.0)
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
         import tensorflow as tf
 
         with tf.device("/CPU:0"):
             return float(max(self._hvd.allgather(tf.constant([value], tf.float64), name="agreed_maximum").numpy()))
 
     def averages(self, tensors: list[Any]) -> list[Any]:
-        """Return the means of gradients over all ranks."""
         return self._averaged(tensors, "gradient")
 
-    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what all-reduces tensors; Horovod fuses them as it does in a step."""
-        import tensorflow as tf
-
+    def averages_alone(self, tensors: list[Any]) -> list[Any]:
         # A name belongs to one shape: Horovod remembers what was negotiated about it.
         elements = sum(tensor.shape.num_elements() for tensor in tensors)
-        averages = tf.function(lambda: self._averaged(tensors, f"exchange.{elements}"))
-
-        def communicate() -> None:
-            averages()
-
-        return communicate
+        return self._averaged(tensors, f"exchange.{elements}")
 
     def _averaged(self, tensors: Sequence[Any], name: str) -> list[Any]:
         """Return the means of tensors over all ranks; Horovod tells them apart by their names."""
@@ -130,7 +119,6 @@ class HorovodTensorflowTrainer(FunctionTrainer):
         super().__init__(configuration, TensorFlow(configuration, configuration.threads_per_device), group)
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log, with the versions of TensorFlow and Horovod."""
         import horovod
 
         inherited = super().description()

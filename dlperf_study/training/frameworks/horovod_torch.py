@@ -49,18 +49,15 @@ class HorovodTorchGroup(HorovodGroup):
     """All ranks with tensors of PyTorch."""
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self._hvd.barrier()
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
         import torch
 
         values = self._hvd.allgather(torch.tensor([value], dtype=torch.float64), name="agreed_maximum")
         return float(values.max())
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what all-reduces tensors; Horovod fuses them as it does in a step."""
         # A name belongs to one shape: Horovod remembers what was negotiated about it.
         elements = sum(tensor.numel() for tensor in tensors)
         named = {f"exchange.{elements}.{index}": tensor for index, tensor in enumerate(tensors)}
@@ -95,7 +92,6 @@ class HorovodTrainer(_torch.TorchTrainer):
         self.train_step = self.computation_step = self._step(self.layer, optimizer, update)
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log, with the versions of Horovod and PyTorch."""
         import horovod
 
         inherited = super().description()
@@ -119,7 +115,6 @@ class HorovodTrainer(_torch.TorchTrainer):
         self.computation_step = self.train_step
 
     def loss_scaling(self) -> LossScaling | None:
-        """Return the state of loss scaling, or None without it; while updates are local, that of computation steps."""
         return self.computation_step.loss_scaling()
 
     def _optimizer(self, layer: Any) -> Any:

@@ -7,26 +7,24 @@ from typing import Any
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.gpu_support import GpuSupport
-from dlperf_study.study.job import Job
+from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.study.precision import COMPUTED_IN
-from dlperf_study.training.frameworks import _obstacles, _paddle, _paddle_ranks, _processes
+from dlperf_study.training.frameworks import _obstacles, _paddle, _processes
 from dlperf_study.training.frameworks._base import ClusterView, Framework
 from dlperf_study.training.frameworks._obstacles import Compilers, Levels
-from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
+from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication, one_by_one
 from dlperf_study.training.libraries import paddle as paddle_library
 from dlperf_study.training.libraries._base import Buffer
 from dlperf_study.training.libraries.paddle import Paddle, TrainingStep
 
 STRATEGIES = (ALL_REDUCE,)
 COMPILERS: Compilers = {paddle_library.TO_STATIC: None, paddle_library.CINN: paddle_library.cinn_obstacle}
-LEVELS: Levels = _obstacles.BUILT_LEVELS | {
+LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {
     "strategy": STRATEGIES,
     "precision": tuple(COMPUTED_IN),
-    "loss_scaling": ("none", "dynamic", "static"),
     "compiler": ("none", *COMPILERS),
-    "memory_format": ("nchw", "nhwc"),
-    "cudnn_autotune": _obstacles.AUTOTUNING,
     "fused_optimizer": paddle_library.FUSED_OPTIMIZERS,
     "optimizer": paddle_library.OPTIMIZERS,
 }
@@ -57,15 +55,86 @@ def collective_obstacles(
     yield from _paddle.memory_format_obstacles(configuration)
 
 
+#: The files of the launcher: one per rank of the node.
+RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
+#: Without it Paddle trains on every GPU that it sees.
+HIDDEN_GPUS = {VISIBLE_DEVICES: ""}
+#: An empty list alone is one GPU without a name for the launcher; with this variable it counts the devices that Paddle
+#: sees, and starts ranks for CPUs.
+LAUNCHER_COUNTS_DEVICES = {"XPU_VISIBLE_DEVICES": "all"}
+
+
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return the ranks themselves if one node holds them all; else one launcher per node, which starts those there.
+    """Return the ranks of one node, or one launcher per node.
 
     Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a node agent does as well what it does on one node.
-    Between nodes ranks find each other by it, and in a container it keeps them together.
+    Between nodes ranks find each other by it. In containers it keeps them together: each task would have a container of
+    its own, and these may have no address and no memory in common.
     """
+    gpus = _processes.gpus_per_node(configuration, cluster)
     if configuration.nodes == 1 and not cluster.container:
-        return _paddle_ranks.job_of_ranks(configuration, cluster)
-    return _paddle_ranks.job_of_launchers(configuration, cluster)
+        ranks = tuple(_ranks(configuration, cluster))
+        # A single rank meets nobody.
+        return Job(ranks, ports=len(ranks) if len(ranks) > 1 else 0, gpus_per_node=gpus)
+    ports = 1 if configuration.nodes > 1 else 0
+    tasks = tuple(_launchers(configuration, cluster))
+    return Job(tasks, configuration.nodes, ports, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+
+
+def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
+    """Yield the ranks of one node, which meet at the port of rank 0."""
+    shared = _node_environment(configuration, cluster, node=0)
+    argv = _processes.worker_command(configuration, cluster)
+    for rank in range(configuration.world_size):
+        chosen = {"FLAGS_selected_gpus": str(rank)} if cluster.device == "gpu" else {"PADDLE_DISTRI_BACKEND": "gloo"}
+        environment = shared | chosen | _rank_environment(configuration, rank)
+        yield Task(f"rank-{rank}", TaskRole.TRAINER, 0, argv, environment)
+
+
+def _rank_environment(configuration: Configuration, rank: int) -> dict[str, str]:
+    """Return what Paddle's launcher tells a rank, all on one node."""
+    ranks = ("PADDLE_TRAINER_ID", "PADDLE_GLOBAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE")
+    sizes = ("PADDLE_TRAINERS_NUM", "PADDLE_GLOBAL_SIZE", "PADDLE_LOCAL_SIZE")
+    variables = dict.fromkeys(ranks, str(rank)) | dict.fromkeys(sizes, str(configuration.world_size))
+    variables["PADDLE_NNODES"] = "1"
+    if configuration.world_size > 1:
+        endpoints = _processes.addresses("host", _processes.trainer_nodes(configuration))
+        variables["PADDLE_MASTER"] = endpoints[0]
+        variables["PADDLE_TRAINER_ENDPOINTS"] = ",".join(endpoints)
+        variables["PADDLE_CURRENT_ENDPOINT"] = endpoints[rank]
+    return variables
+
+
+def _launchers(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
+    """Yield the launcher of each node, which starts the ranks there.
+
+    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
+    default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
+    """
+    nodes, python = configuration.nodes, cluster.python_for(configuration.framework)
+    for node in range(nodes):
+        # How the launchers meet; without ``--host`` each would use the address of its host's name.
+        meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
+        rendezvous = (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}") if nodes > 1 else ()
+        argv = (
+            *(python, "-m", "paddle.distributed.launch", *rendezvous),
+            *("--nproc_per_node", str(configuration.devices_per_node)),
+            *("--max_restart", "0", "--enable_gpu_log", "0"),
+            *("--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
+            *_processes.worker_command(configuration, cluster),
+        )
+        environment = _node_environment(configuration, cluster, node)
+        if cluster.device != "gpu":
+            environment |= LAUNCHER_COUNTS_DEVICES
+        environment |= _processes.network_environment(configuration, cluster, node)
+        yield Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment)
+
+
+def _node_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return what all ranks of a node share."""
+    environment = _processes.common_environment(configuration)
+    environment |= _processes.gpu_environment(cluster, node) or HIDDEN_GPUS
+    return environment | _processes.tf32_environment(configuration, cluster.device)
 
 
 class PaddleGroup(Communication):
@@ -85,13 +154,11 @@ class PaddleGroup(Communication):
         dist.init_parallel_env()
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         import paddle.distributed as dist
 
         dist.barrier()
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
         import paddle
         import paddle.distributed as dist
 
@@ -100,17 +167,11 @@ class PaddleGroup(Communication):
         return float(maximum.item())
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what all-reduces tensors one after the other."""
         import paddle.distributed as dist
 
-        def communicate() -> None:
-            for tensor in tensors:
-                dist.all_reduce(tensor)
-
-        return communicate
+        return one_by_one(dist.all_reduce, tensors)
 
     def gpu_support(self) -> GpuSupport:
-        """Return the support of Paddle, whose NCCL communicates."""
         return paddle_library.gpu_support()
 
 

@@ -181,7 +181,6 @@ class ParameterServerTrainer:
         self._client = connect(configuration.strategy) if configuration.parameter_servers else None
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log about library, device and model."""
         elements = sum(self._program.parameter_elements())
         communicated, threads = (4 * elements, COMMUNICATION_THREADS) if self._client else (0, 0)
         description = self._library.description() | _base.model_facts(self._configuration)
@@ -189,11 +188,9 @@ class ParameterServerTrainer:
         return description | {"parameters": elements, "gradient_bytes": communicated, "communication_threads": threads}
 
     def transfer_batch(self, images: Any, labels: Any) -> dict[str, Any]:
-        """Return a batch as the executor is fed with it."""
         return self._program.feed(images, labels)
 
     def first_step(self, batch: dict[str, Any]) -> str:
-        """Do the first step; return the number format of the output of the first convolution in it."""
         import numpy as np
 
         product = self._program.first_product
@@ -205,7 +202,6 @@ class ParameterServerTrainer:
         return str(np.asarray(output).dtype)
 
     def tuning(self) -> dict[str, str]:
-        """Return the memory format of the program: on CPUs, with servers that update, there is no more to tune."""
         memory_format = self._program.memory_format
         return {"memory_format": memory_format} if memory_format else {}
 
@@ -213,19 +209,16 @@ class ParameterServerTrainer:
         """Return nothing: losses are not scaled in float32."""
 
     def train_step(self, batch: dict[str, Any]) -> Any:
-        """Compute and push the gradients, then pull the parameters; alone, update in place."""
         loss = self.computation_step(batch)
         if self._client:
             self._client.finish_step()
         return loss
 
     def computation_step(self, batch: dict[str, Any]) -> Any:
-        """Run the current program once: as in a step, or without its ``send`` operator."""
         return self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss], return_numpy=False)
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Take the ``send`` operator out of the program; the servers, and so the parameters, stay as they are."""
         program, self._running = self._running, self._program.local_program
         try:
             yield
@@ -242,34 +235,27 @@ class ParameterServerTrainer:
         return self._client.communicate(partial(self._executor.run, self._program.zero_gradients))
 
     def barrier(self) -> None:
-        """Wait for all trainers."""
         if self._client:
             self._client.barrier()
 
     def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all trainers."""
         return self._client.agreed_maximum(value) if self._client else value
 
     def stopwatch(self) -> _base.Stopwatch:
-        """Return a stopwatch for the CPU."""
         return self._library.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
-        """Return a fetched loss as a number."""
         import numpy as np
 
         return float(np.asarray(loss[0]).reshape(-1)[0])
 
     def settle(self) -> Drain:
-        """Wait until all updates are applied: all trainers now hold the servers' parameters."""
         return self._client.settle() if self._client else Drain()
 
     def parameter_checksum(self) -> str:
-        """Return a digest of the dense parameters."""
         return _base.checksum(self._program.parameter_values())
 
     def close(self) -> None:
-        """Leave the job."""
         if self._client:
             self._client.barrier()
             self._client.stop()

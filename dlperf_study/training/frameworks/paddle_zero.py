@@ -11,17 +11,11 @@ from typing import Any
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.frameworks import paddle_collective
 from dlperf_study.training.frameworks._base import ClusterView
-from dlperf_study.training.frameworks._obstacles import Levels
+from dlperf_study.training.frameworks._obstacles import DIVIDED_LEVELS, Levels
 from dlperf_study.training.frameworks.paddle_collective import DataParallelTrainer
 
 STRATEGIES = ("zero",)
-LEVELS: Levels = paddle_collective.LEVELS | {
-    "strategy": STRATEGIES,
-    "precision": ("fp32", "tf32", "amp_bf16"),
-    "loss_scaling": ("none",),
-    "compiler": ("none",),
-    "classifier": ("replicated",),
-}
+LEVELS: Levels = paddle_collective.LEVELS | DIVIDED_LEVELS | {"strategy": STRATEGIES}
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:

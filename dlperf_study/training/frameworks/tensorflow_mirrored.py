@@ -6,7 +6,7 @@ pack of all of them, or as many as the configuration's ``fusion_mib`` asks for.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _obstacles, _processes, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._tensorflow_functions import (
+from dlperf_study.training.frameworks._tensorflow import (
     FunctionGroup,
     FunctionStep,
     FunctionTrainer,
@@ -67,19 +67,17 @@ class MirroredGroup(FunctionGroup):
         self.device = strategy.extended.worker_devices[0]
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return the context in which variables are mirrored."""
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self.maximum(0.0)
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks, each of which adds its own to a sum: there is no maximum."""
         import numpy as np
         import tensorflow as tf
 
+        # There is no maximum: each rank adds its own value to a sum.
         values = np.zeros(self.ranks)
         values[self.rank] = value
 
@@ -91,29 +89,18 @@ class MirroredGroup(FunctionGroup):
             return float(max(self.own(self._strategy.run(replica)).numpy()))
 
     def averages(self, tensors: list[Any]) -> list[Any]:
-        """Return the means of tensors over all ranks, in a replica."""
         import tensorflow as tf
 
         averages: list[Any] = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, tensors)
         return averages
 
-    def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what averages tensors in packs as a step does."""
-        import tensorflow as tf
-
-        averages = tf.function(lambda: self._strategy.run(self.averages, args=(list(tensors),)))
-
-        def communicate() -> None:
-            averages()
-
-        return communicate
+    def averages_alone(self, tensors: list[Any]) -> Any:
+        return self._strategy.run(self.averages, args=(tensors,))
 
     def own(self, variable: Any) -> Any:
-        """Return this rank's part of a variable of the strategy."""
         return self._strategy.experimental_local_results(variable)[0]
 
     def run(self, step: FunctionStep, batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
-        """Return the loss of a step of this rank's one replica, with ``communicated`` gradients in the update."""
         import tensorflow as tf
 
         def update(strategy: Any, gradients: list[Any]) -> None:

@@ -81,7 +81,6 @@ class ServedGraph:
         self.agreed_maximum(session, 0.0)
 
     def agreed_maximum(self, session: Any, value: float) -> float:
-        """Return the largest ``value`` of all trainers, each of which must call it."""
         return float(session.run(self._largest, {self._value: value}))
 
     def _maximum(self) -> Any:
@@ -249,7 +248,6 @@ class ServedStep:
         self._session, self._graph = session, graph
 
     def __call__(self, batch: None) -> Any:
-        """Read the parameters, compute the gradients, and apply them on the servers."""
         return self._session.run([self._graph.loss, self._graph.push])[0]
 
     def local(self, batch: None) -> Any:
@@ -257,7 +255,6 @@ class ServedStep:
         return self._session.run([self._graph.own_loss, self._graph.update_own])[0]
 
     def observed(self, batch: None, layer: Any) -> tuple[list[Output], dict[str, int]]:
-        """Do the first step; return what the graph says of its outputs."""
         self(batch)
         return tensorflow_library.outputs(self._session.graph), {}
 
@@ -270,7 +267,6 @@ class ServedStep:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Copy the parameters from the servers, which stay as they are."""
         self._session.run(self._graph.pull)
         yield
 
@@ -285,19 +281,15 @@ class ServedTrainers(Communication):
     graph: ServedGraph
 
     def barrier(self) -> None:
-        """Wait for all trainers."""
         self.maximum(0.0)
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all trainers."""
         return self.graph.agreed_maximum(self.session, value)
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
         return partial(self.session.run, self.graph.communicate)
 
     def leave(self) -> None:
-        """Close the connection."""
         self.session.close()
 
 
@@ -328,28 +320,22 @@ class ParameterServerTrainer(CollectiveTrainer):
         self.train_step, self.computation_step = step, step.local
 
     def transfer_batch(self, *batch: Any) -> None:
-        """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
         self._graph.take_batch(self._session, *batch)
 
     def communicate(self, size: int) -> Callable[[], None]:
-        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
         return self._communication.all_reduce(())
 
     def barrier(self) -> None:
-        """Wait for all trainers."""
         self._communication.barrier()
 
     def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all trainers."""
         return self._communication.maximum(value)
 
     def settle(self) -> Drain:
-        """Wait for the last step of every trainer, which ends with its gradients applied: nothing is pending then."""
         self.barrier()
         return Drain()
 
     def parameter_checksum(self) -> str:
-        """Return a digest of the parameters on the servers."""
         return _base.checksum(self._session.run(self.layer.parameters))
 
     def _without_communication(self) -> AbstractContextManager[Any]:

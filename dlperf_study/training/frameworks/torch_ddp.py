@@ -12,7 +12,7 @@ from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _obstacles, _processes, _torch
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._trainer import Communication
+from dlperf_study.training.frameworks._trainer import Communication, one_by_one
 from dlperf_study.training.libraries import _torch_steps
 from dlperf_study.training.libraries import torch as torch_library
 from dlperf_study.training.libraries._base import Buffer
@@ -59,13 +59,11 @@ class TorchGroup(Communication):
     threads = 3
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         import torch.distributed as dist
 
         dist.barrier()
 
     def maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks."""
         import torch
         import torch.distributed as dist
 
@@ -75,17 +73,11 @@ class TorchGroup(Communication):
         return float(maximum)
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """Return what all-reduces tensors one after the other."""
         import torch.distributed as dist
 
-        def communicate() -> None:
-            for tensor in tensors:
-                dist.all_reduce(tensor)
-
-        return communicate
+        return one_by_one(dist.all_reduce, tensors)
 
     def gpu_support(self) -> GpuSupport:
-        """Return the support of PyTorch, whose NCCL communicates."""
         return torch_library.gpu_support()
 
     def leave(self) -> None:

@@ -15,7 +15,7 @@ from dlperf_study.study.parallel_parameters import GPIPE, INTERLEAVED, ONE_FORWA
 from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles, sequence_model
-from dlperf_study.training.frameworks._torch_matrices import divide, divide_gradients, undivided_sizes
+from dlperf_study.training.frameworks._torch_divided import divide, divide_gradients, undivided_sizes
 from dlperf_study.training.frameworks.torch_tensor import TensorTrainer
 from dlperf_study.training.libraries import torch as torch_library
 from dlperf_study.training.libraries._torch_steps import TrainingStep, Update, plain_update
@@ -71,7 +71,6 @@ class PipelineTrainer(TensorTrainer):
     computation_obstacle = STAYS
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
-        """Do the first step, in which the stages agree that all know the shapes of their activations, too."""
         number_format = super().first_step(batch)
         if self._collectives:
             calls = self._collectives.calls
@@ -144,7 +143,6 @@ class Pipeline:
         self._tied = tied
 
     def __call__(self, inputs: Any, *targets: Any) -> Any:
-        """Add the gradients of a batch, which all ranks of a pipeline have; return its mean loss, None without it."""
         import torch
 
         losses: list[Any] = []

@@ -1,6 +1,6 @@
 """PyTorch's tensor parallelism: ranks divide the matrices of a transformer, and train on the same samples.
 
-``_torch_matrices.py`` says how. Groups of such ranks have samples of their own by ``DistributedDataParallel``.
+``_torch_divided.py`` says how. Groups of such ranks have samples of their own by ``DistributedDataParallel``.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,15 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles
-from dlperf_study.training.frameworks._torch_divided import DividedTrainer, device_mesh, forget_groups
-from dlperf_study.training.frameworks._torch_matrices import by_placement, divide, divide_gradients, undivided_sizes
+from dlperf_study.training.frameworks._torch_divided import (
+    DividedTrainer,
+    by_placement,
+    device_mesh,
+    divide,
+    divide_gradients,
+    forget_groups,
+    undivided_sizes,
+)
 from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("tensor",)

@@ -50,11 +50,9 @@ class HostStopwatch:
         self._marks: list[int] = []
 
     def mark(self) -> None:
-        """Read the monotonic clock."""
         self._marks.append(time.perf_counter_ns())
 
     def seconds(self) -> list[float]:
-        """Return the seconds between successive marks."""
         return [(end - start) / 1e9 for start, end in pairwise(self._marks)]
 
 
@@ -69,13 +67,11 @@ class EventStopwatch:
         self._events: list[Any] = []
 
     def mark(self) -> None:
-        """Record an event after the work queued so far."""
         event = self._new_event()
         event.record()
         self._events.append(event)
 
     def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive events."""
         self._events[-1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairwise(self._events)]
 
@@ -135,30 +131,44 @@ class Step(Protocol):
 class Library(Protocol):
     """A library on the device of this rank, set up as a configuration asks.
 
-    ``description``: the fields of the rank log about the library. ``placed``: a batch as tensors on the device,
-    images in the memory format of the configuration. ``replicated_parameters``: those trained that are equal on every
-    rank. ``buffer``: of the gradients of parameters. ``array``: the values of a parameter, for numpy.
+    ``description``: the fields of the rank log about the library. ``autotuning``: whether cuDNN tries its algorithms.
+    ``products``: see ``Products``. ``placed``: a batch as tensors on the device, images in the memory format of the
+    configuration. ``built``: the model, with the same initial parameters on every rank. ``trained_parameters``: what an
+    optimizer updates. ``buffer``: of the gradients of parameters, which have one number format. ``zeros``: a vector on
+    the device. ``collectives``: the module that observes and repeats collectives.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def device(self) -> Any: ...
-    @property
-    def configuration(self) -> Configuration: ...
+    name: str
+    device: Any
+    configuration: Configuration
+    collectives: Any = None
+
     def description(self) -> dict[str, Any]: ...
     def uses_gpu(self) -> bool: ...
     def synchronise(self) -> None: ...
-    def stopwatch(self) -> Stopwatch: ...
     def autotuning(self) -> str: ...
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]: ...
     def placed(self, *batch: Any) -> tuple[Any, ...]: ...
     def built(self, rank: int, ranks: int) -> Any: ...
     def trained_parameters(self, layer: Any) -> list[Any]: ...
-    def replicated_parameters(self, layer: Any) -> list[Any]: ...
     def buffer(self, *parameters: Any) -> Buffer: ...
     def zeros(self, elements: int, number_format: Any) -> Any: ...
-    def array(self, parameter: Any) -> Any: ...
+
+    def event(self) -> Any:
+        """Return an event of the device that records time; None: the library has none."""
+        return None
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for the device."""
+        return EventStopwatch(self.event) if self.uses_gpu() else HostStopwatch()
+
+    def replicated_parameters(self, layer: Any) -> list[Any]:
+        """Return the trained parameters that are equal on every rank; a shard of a classifier has ``no_sync``."""
+        return [parameter for parameter in self.trained_parameters(layer) if not getattr(parameter, "no_sync", False)]
+
+    def array(self, parameter: Any) -> Any:
+        """Return the values of a parameter, for numpy."""
+        return parameter.numpy()
 
 
 def checksum(arrays: Iterable[Any]) -> str:

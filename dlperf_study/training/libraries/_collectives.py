@@ -1,7 +1,7 @@
 """The collectives of a step: observed in its first one, described, and done alone."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,23 +40,16 @@ class Collective:
         return "_".join(layout.dimensions(self.ranks))
 
 
-#: Yields a list that gets every collective of this process, in order.
-Observer = Callable[[], AbstractContextManager[list[Collective]]]
-#: Returns what does collectives again on buffers of zeros, and waits for them as a step does.
-Replay = Callable[[Sequence[Collective]], Callable[[], None]]
-
-
 class StepCollectives:
-    """What one rank communicates in a step, by functions of a library that observe collectives and redo them."""
+    """What one rank communicates in a step; ``library`` is the module that observes and repeats it."""
 
-    def __init__(self, layout: Layout, observer: Observer, replay: Replay) -> None:
-        self._layout, self._observer, self._replay = layout, observer, replay
+    def __init__(self, layout: Layout, library: Any, device: Any) -> None:
+        self._layout, self._library, self._device = layout, library, device
         self.calls: list[Collective] = []
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        """Keep the collectives of what is done meanwhile."""
-        with self._observer() as self.calls:
+        with self._library.observed_collectives() as self.calls:
             yield
 
     def lines(self) -> list[CollectiveLine]:
@@ -76,5 +69,9 @@ class StepCollectives:
 
     def alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
         """Return what does those of one kind, of one group, or all, with nothing to hide them."""
-        of_kind = [call for call in self.calls if kind in (None, call.kind)]
-        return self._replay([call for call in of_kind if group in (None, call.group_name(self._layout))])
+        calls = []
+        for call in self.calls:
+            if kind in (None, call.kind) and group in (None, call.group_name(self._layout)):
+                calls.append(call)
+        communicate: Callable[[], None] = self._library.replayed(calls, self._device)
+        return communicate

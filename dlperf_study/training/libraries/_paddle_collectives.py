@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dlperf_study.core.errors import RunError
@@ -54,8 +55,8 @@ def observed_collectives() -> Iterator[list[Collective]]:
         group._pg = process_group
 
 
-def replayed(collectives: Sequence[Collective]) -> Callable[[], None]:
-    """Return what does the collectives again on buffers of zeros, and waits for them as a step does."""
+def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:
+    """Return what repeats collectives on buffers of zeros, and waits as a step does."""
     calls = [_replayed(collective) for collective in collectives]
 
     def communicate() -> None:
@@ -67,12 +68,10 @@ def replayed(collectives: Sequence[Collective]) -> Callable[[], None]:
 
 
 def _replayed(collective: Collective) -> Callable[[], Any]:
-    """Return what does a collective again; it returns its task, to be waited for."""
+    """Return what repeats a collective, and returns its task."""
     import paddle
     import paddle.distributed as dist
 
     buffer = paddle.zeros([collective.elements], collective.number_format)
-    details = {"group": collective.group, "sync_op": collective.is_waited_for}
-    if collective.kind == "reduce":
-        return lambda: dist.reduce(buffer, collective.root, **details)
-    return lambda: dist.broadcast(buffer, collective.root, **details)
+    repeat = dist.reduce if collective.kind == "reduce" else dist.broadcast
+    return partial(repeat, buffer, collective.root, group=collective.group, sync_op=collective.is_waited_for)

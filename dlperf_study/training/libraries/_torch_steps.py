@@ -1,18 +1,83 @@
-"""One step of training in PyTorch, whole or in micro-batches, and the scaling of its loss."""
+"""One step of training in PyTorch, whole or in micro-batches, the scaling of its loss, and what compiles it."""
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.errors import RunError
+from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.study import precision
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
-from dlperf_study.training.libraries import _base, _torch_compiler, torch
-from dlperf_study.training.libraries._base import Output
-from dlperf_study.training.libraries._torch_compiler import CompiledFormats
+from dlperf_study.training.libraries import _base, torch
+from dlperf_study.training.libraries._base import Output, error_line
 from dlperf_study.training.libraries.torch import Torch
+
+COMPILER = "torch_compile"
+#: Operators that multiply and add most, as the compiler names them.
+PRODUCTS = ("conv2d", "linear")
+#: Where PyTorch's compiler keeps what it compiled.
+CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def compiler_obstacle() -> str:
+    """Return why PyTorch can't compile here, in its own words, or nothing: it needs a C++ compiler while it trains."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    # It raises one of its own classes, which differ between versions.
+    except Exception as error:
+        return error_line(error)
+    return ""
+
+
+class CompiledFormats:
+    """Compiles networks in place; ``outputs`` gets what is observed of each product in what is compiled.
+
+    That is the graph which the compiler gets: on a GPU it may order features in memory as it likes.
+    """
+
+    def __init__(self) -> None:
+        self.outputs: list[Output] = []
+
+    def compile(self, layer: Any) -> None:
+        """Make a layer compile at its first call.
+
+        The layer with its loss: PyTorch silently compiles nothing in place of a ``Sequential``, which is its own code.
+        """
+        layer.compile(backend=self._compiled)
+
+    def _compiled(self, graph: Any, inputs: list[Any]) -> Any:
+        """Return what PyTorch's own compiler makes of a graph."""
+        from torch._inductor.compile_fx import compile_fx
+
+        for node in graph.graph.nodes:
+            if getattr(node.target, "__name__", "") in PRODUCTS:
+                self.outputs.append(torch.observed(node.meta["example_value"]))
+        return compile_fx(graph, inputs)
+
+
+def refuse_further_compilation() -> None:
+    """Make PyTorch fail where it would compile again: that would be time of a window."""
+    import torch
+
+    torch._dynamo.config.error_on_recompile = True
+
+
+def keep_compiled_code(configuration: Configuration, run_folder: str) -> None:
+    """Let all ranks and runs of a configuration share what is compiled, in its folder.
+
+    Where nodes do not share files, that is not there, and PyTorch's own folder on each node serves as well.
+    """
+    home = RunPaths(Path(run_folder)).home
+    if home.folder.name == configuration.configuration_id:
+        os.environ.setdefault(CACHE_VARIABLE, str(home.compiled))
+
 
 Update = Callable[[Any, Any], None]
 
@@ -43,7 +108,6 @@ class TrainingStep:
         self._held_bytes: dict[str, int] = {}
 
     def __call__(self, batch: tuple[Any, ...]) -> Any:
-        """Do one step; return the loss, which stays on the device."""
         loss = self._gradients(batch)
         self._update(self.optimizer, self.scaler.scaler)
         self.scaler.update()
@@ -63,7 +127,7 @@ class TrainingStep:
         observation = self.optimizer.register_step_post_hook(self._observe_update)
         if self._compiled:
             self(batch)
-            _torch_compiler.refuse_further_compilation()
+            refuse_further_compilation()
             outputs = self._compiled.outputs
         else:
             with torch.observed_outputs(layer) as outputs:
@@ -72,11 +136,9 @@ class TrainingStep:
         return outputs, self._held_bytes
 
     def update_kernels(self) -> dict[str, str]:
-        """Return how the updates go over the parameters."""
         return {"fused_optimizer": torch.optimizer_kernels(self.optimizer)}
 
     def loss_scaling(self) -> precision.LossScaling | None:
-        """Return the state of loss scaling, or None without it."""
         return self.scaler.state()
 
     @contextmanager

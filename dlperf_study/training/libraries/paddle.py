@@ -1,9 +1,8 @@
 """Paddle: its device, number formats, tensors, tuning and step, as a configuration asks and as Paddle has them."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 from dlperf_study.study import precision
@@ -13,7 +12,6 @@ from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training import models
 from dlperf_study.training.libraries import _base, _paddle_collectives
 from dlperf_study.training.libraries._base import Buffer, Output
-from dlperf_study.training.libraries._collectives import Collective
 from dlperf_study.training.models import _paddle_layers
 from dlperf_study.training.models._base import without_loss
 
@@ -48,10 +46,11 @@ def gpu_support() -> GpuSupport:
     return GpuSupport(str(version.cuda()), str(version.cudnn()), nccl, names, obstacle)
 
 
-class Paddle:
+class Paddle(_base.Library):
     """Paddle on the device of this process."""
 
     name = "paddle"
+    collectives = _paddle_collectives
 
     def __init__(self, configuration: Configuration) -> None:
         import paddle
@@ -69,7 +68,6 @@ class Paddle:
             self._paddle.set_flags({AUTOTUNING_FLAG: self.configuration.cudnn_autotune == "enabled"})
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log about Paddle."""
         return {
             "library": "paddle",
             "library_version": self._paddle.__version__,
@@ -78,33 +76,26 @@ class Paddle:
         }
 
     def uses_gpu(self) -> bool:
-        """Return whether this process trains on a GPU."""
         return self.device.startswith("gpu")
 
     def synchronise(self) -> None:
-        """Wait for the device; on a CPU there is nothing to wait for."""
         if self.uses_gpu():
             self._paddle.device.synchronize()
 
-    def stopwatch(self) -> _base.Stopwatch:
-        """Return a stopwatch for the device."""
-        if not self.uses_gpu():
-            return _base.HostStopwatch()
-        return _base.EventStopwatch(partial(self._paddle.device.Event, enable_timing=True))
+    def event(self) -> Any:
+        return self._paddle.device.Event(enable_timing=True)
 
     def autotuning(self) -> str:
-        """Return whether Paddle lets cuDNN try its algorithms; a build without CUDA can't be asked."""
+        # A build without CUDA can't be asked.
         return "enabled" if self._paddle.get_flags(AUTOTUNING_FLAG)[AUTOTUNING_FLAG] else "disabled"
 
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
-        """Return a convolution and a matrix product; see ``Products``."""
         images, weights = (self._paddle.to_tensor(array).astype(number_format) for array in (images, weights))
         convolution = self._paddle.nn.functional.conv2d(images, weights)
         rows = images.flatten(2).flatten(0, 1)
         return [tensor.astype("float64").numpy() for tensor in (convolution, rows @ rows.T)]
 
     def placed(self, *batch: Any) -> tuple[Any, ...]:
-        """Return a batch as tensors on the device; a tensor there is not copied."""
         inputs, *targets = map(self._on_device, batch)
         return self.in_layout(inputs), *targets
 
@@ -112,37 +103,17 @@ class Paddle:
         """Return images [N, 3, S, S] as Paddle's layers take them: with ``nhwc``, [N, S, S, 3]."""
         return images.transpose([0, 2, 3, 1]) if self.configuration.memory_format == "nhwc" else images
 
-    def replicated_parameters(self, layer: Any) -> list[Any]:
-        """Return the trained parameters that are equal on every rank."""
-        return _paddle_layers.replicated_parameters(layer)
-
     def trained_parameters(self, layer: Any) -> list[Any]:
-        """Return what an optimizer updates."""
         return _paddle_layers.trainable_parameters(layer)
 
     def buffer(self, *parameters: Any) -> Buffer:
-        """Return the buffer of the gradients of these parameters, which have one number format."""
         elements = sum(int(parameter.size) for parameter in parameters)
         return Buffer(elements, parameters[0].element_size(), parameters[0].dtype)
 
     def zeros(self, elements: int, number_format: Any) -> Any:
-        """Return a vector of zeros on the device."""
         return self._paddle.zeros([elements], number_format)
 
-    def array(self, parameter: Any) -> Any:
-        """Return the values of a parameter."""
-        return parameter.numpy()
-
-    def observed_collectives(self) -> AbstractContextManager[list[Collective]]:
-        """Yield a list that gets every collective of this process, in order."""
-        return _paddle_collectives.observed_collectives()
-
-    def replayed(self, collectives: Sequence[Collective]) -> Callable[[], None]:
-        """Return what does collectives again on buffers of zeros."""
-        return _paddle_collectives.replayed(collectives)
-
     def built(self, rank: int, ranks: int) -> Any:
-        """Return the model, with the same initial parameters on every rank."""
         configuration = self.configuration
         self._paddle.seed(configuration.seed)
         layer = models.load(configuration.model).builder("paddle")(configuration, rank, ranks)
@@ -209,7 +180,6 @@ class TrainingStep:
         self._scaler = loss_scaler(library.configuration) if library.configuration.loss_scaling != "none" else None
 
     def __call__(self, batch: tuple[Any, ...]) -> Any:
-        """Do one step; the communication runs inside ``backward``."""
         loss = self._updated(batch)
         self.optimizer.clear_grad()
         return loss
@@ -228,7 +198,6 @@ class TrainingStep:
         return loss.detach()
 
     def observed(self, batch: tuple[Any, ...], layer: Any) -> tuple[list[Output], dict[str, int]]:
-        """Do the first step; return its outputs, and the bytes held unless loss scaling skipped the update."""
         held: dict[str, int] = {}
         with observed_outputs(layer) as outputs:
             self._updated(batch)
@@ -238,11 +207,9 @@ class TrainingStep:
         return outputs, held
 
     def update_kernels(self) -> dict[str, str]:
-        """Return how the updates go over the parameters."""
         return {"fused_optimizer": parameter_update(self.optimizer)}
 
     def loss_scaling(self) -> precision.LossScaling | None:
-        """Return the state of loss scaling, or None without it."""
         state: precision.LossScaling | None = self._scaler.state() if self._scaler else None
         return state
 
@@ -347,7 +314,6 @@ class PaddleAllocator:
     """Paddle counts on GPUs and on CPUs; on CPUs it takes from the host just what it allocates."""
 
     def restart(self) -> None:
-        """Count peaks from what is allocated now."""
         import paddle
 
         if paddle.get_device().startswith("gpu"):
@@ -357,7 +323,6 @@ class PaddleAllocator:
             paddle.base.core.host_memory_stat_reset_peak_value(*_HOST_MEMORY)
 
     def peaks(self) -> _base.Peaks:
-        """Return the peaks since ``restart``."""
         import paddle
 
         if not paddle.get_device().startswith("gpu"):

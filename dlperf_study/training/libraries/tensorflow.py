@@ -80,7 +80,7 @@ def uses_gpu() -> bool:
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-class TensorFlow:
+class TensorFlow(_base.Library):
     """TensorFlow on the device of this rank, the only one that this process sees.
 
     ``threads``: that compute; 0: a session decides.
@@ -100,7 +100,6 @@ class TensorFlow:
         tf.config.experimental.enable_tensor_float_32_execution(configuration.precision == "tf32")
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log about TensorFlow."""
         return {
             "library": "tensorflow",
             "library_version": self._tf.__version__,
@@ -109,23 +108,18 @@ class TensorFlow:
         }
 
     def uses_gpu(self) -> bool:
-        """Return whether this process trains on a GPU."""
         return uses_gpu()
 
     def synchronise(self) -> None:
-        """Wait for the device."""
         synchronise(self.device)
 
     def stopwatch(self) -> _base.Stopwatch:
-        """Return a stopwatch for the device."""
         return IdleStopwatch(self.device) if uses_gpu() else _base.HostStopwatch()
 
     def autotuning(self) -> str:
-        """Return whether TensorFlow lets cuDNN try its algorithms."""
         return autotuning(os.environ)
 
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
-        """Return a convolution and a matrix product; see ``Products``."""
         tf = self._tf
         with tf.device(self.device):
             channels_last = tf.transpose(tf.cast(images, number_format), CHANNELS_LAST)
@@ -135,37 +129,24 @@ class TensorFlow:
             return [tf.cast(tensor, tf.float64).numpy() for tensor in (convolution, rows @ tf.transpose(rows))]
 
     def placed(self, *batch: Any) -> tuple[Any, ...]:
-        """Return a batch as tensors on the device, images in the memory format of the configuration."""
         with self._tf.device(self.device):
             inputs, *targets = (self._tf.identity(self._tf.convert_to_tensor(array)) for array in batch)
             if self.configuration.samples == IMAGES:
                 inputs = in_memory_format(self.configuration, inputs)
             return inputs, *targets
 
-    def replicated_parameters(self, layer: Any) -> list[Any]:
-        """Return the parameters, all of which are equal on every rank."""
-        return list(layer.parameters)
-
     def trained_parameters(self, layer: Any) -> list[Any]:
-        """Return what an optimizer updates."""
         return list(layer.parameters)
 
     def buffer(self, *parameters: Any) -> Buffer:
-        """Return the buffer of the gradients of these parameters, float32 that may be compressed on the way."""
         elements = sum(parameter.shape.num_elements() for parameter in parameters)
         return Buffer(elements, ELEMENT_BYTES[self.configuration.gradient_compression], self._tf.float32)
 
     def zeros(self, elements: int, number_format: Any) -> Any:
-        """Return a vector of zeros on the device."""
         with self._tf.device(self.device):
             return self._tf.zeros([elements], number_format)
 
-    def array(self, parameter: Any) -> Any:
-        """Return the values of a parameter."""
-        return parameter.numpy()
-
     def built(self, rank: int, ranks: int) -> Any:
-        """Return the network, with the same initial parameters on every rank."""
         return models.load(self.configuration.model).builder("tensorflow")(self.configuration, rank, ranks)
 
     def loss_and_gradients(
@@ -233,7 +214,6 @@ class IdleStopwatch(_base.HostStopwatch):
         self._device = device
 
     def mark(self) -> None:
-        """Wait for the GPU, then read the monotonic clock."""
         synchronise(self._device)
         super().mark()
 
@@ -242,14 +222,12 @@ class TensorflowAllocator:
     """TensorFlow counts on GPUs only."""
 
     def restart(self) -> None:
-        """Count peaks from what is allocated now."""
         import tensorflow as tf
 
         if tf.config.list_physical_devices("GPU"):
             tf.config.experimental.reset_memory_stats("GPU:0")
 
     def peaks(self) -> _base.Peaks:
-        """Return the peaks since ``restart``; empty on a CPU. How much it took from the device it does not say."""
         import tensorflow as tf
 
         if not tf.config.list_physical_devices("GPU"):

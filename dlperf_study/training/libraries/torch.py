@@ -1,8 +1,7 @@
 """PyTorch: its device, number formats, tensors and tuning, as a configuration asks and as PyTorch has them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 from dlperf_study.study import precision
@@ -13,7 +12,6 @@ from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training import models
 from dlperf_study.training.libraries import _base, _torch_collectives
 from dlperf_study.training.libraries._base import Buffer, Output
-from dlperf_study.training.libraries._collectives import Collective
 from dlperf_study.training.models._base import without_loss
 
 #: The arguments of PyTorch's optimizers, by level.
@@ -46,10 +44,11 @@ def gpu_support() -> GpuSupport:
     return GpuSupport(str(torch.version.cuda), cudnn, nccl, names, obstacle)
 
 
-class Torch:
+class Torch(_base.Library):
     """PyTorch on the device of a rank, the one of this number among those of its node."""
 
     name = "torch"
+    collectives = _torch_collectives
 
     def __init__(self, configuration: Configuration, local_rank: int = 0) -> None:
         import torch
@@ -72,7 +71,6 @@ class Torch:
             torch.backends.cudnn.benchmark = configuration.cudnn_autotune == "enabled"
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log about PyTorch."""
         version = self._torch.version
         return {
             "library": "torch",
@@ -82,26 +80,19 @@ class Torch:
         }
 
     def uses_gpu(self) -> bool:
-        """Return whether this process trains on a GPU."""
         return bool(self.device.type == "cuda")
 
     def synchronise(self) -> None:
-        """Wait for the device; on a CPU there is nothing to wait for."""
         if self.device.type == "cuda":
             self._torch.cuda.synchronize()
 
-    def stopwatch(self) -> _base.Stopwatch:
-        """Return a stopwatch for the device."""
-        if not self.uses_gpu():
-            return _base.HostStopwatch()
-        return _base.EventStopwatch(partial(self._torch.cuda.Event, enable_timing=True))
+    def event(self) -> Any:
+        return self._torch.cuda.Event(enable_timing=True)
 
     def autotuning(self) -> str:
-        """Return whether PyTorch lets cuDNN try its algorithms."""
         return "enabled" if self._torch.backends.cudnn.benchmark else "disabled"
 
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
-        """Return a convolution and a matrix product; see ``Products``."""
         kind = getattr(self._torch, number_format)
         images, weights = (self._torch.from_numpy(array).to(self.device, kind) for array in (images, weights))
         convolution = self._torch.nn.functional.conv2d(images, weights)
@@ -109,43 +100,25 @@ class Torch:
         return [tensor.double().cpu().numpy() for tensor in (convolution, rows @ rows.T)]
 
     def placed(self, *batch: Any) -> tuple[Any, ...]:
-        """Return a batch as tensors on the device, images in the memory format of the configuration."""
         inputs, *targets = (self._torch.as_tensor(part, device=self.device) for part in batch)
         return inputs.contiguous(memory_format=self.memory_format), *targets
 
-    def replicated_parameters(self, layer: Any) -> list[Any]:
-        """Return the trained parameters that are equal on every rank; a shard of a classifier has ``no_sync``."""
-        return [parameter for parameter in trained(layer) if not getattr(parameter, "no_sync", False)]
-
     def trained_parameters(self, layer: Any) -> list[Any]:
-        """Return what an optimizer updates."""
         return trained(layer)
 
     def buffer(self, *parameters: Any) -> Buffer:
-        """Return the buffer of the gradients of these parameters, which may be compressed."""
         is_compressed = self.configuration.gradient_compression == "fp16"
         number_format = self._torch.float16 if is_compressed else parameters[0].dtype
         elements = sum(parameter.numel() for parameter in parameters)
         return Buffer(elements, number_format.itemsize, number_format)
 
     def zeros(self, elements: int, number_format: Any) -> Any:
-        """Return a vector of zeros on the device."""
         return self._torch.zeros(elements, dtype=number_format, device=self.device)
 
     def array(self, parameter: Any) -> Any:
-        """Return the values of a parameter, of a divided one those of this rank's part."""
         return own_part(parameter).detach().cpu().numpy()
 
-    def observed_collectives(self) -> AbstractContextManager[list[Collective]]:
-        """Yield a list that gets every collective of this process, in order."""
-        return _torch_collectives.observed_collectives()
-
-    def replayed(self, collectives: Sequence[Collective]) -> Callable[[], None]:
-        """Return what does collectives again on buffers of zeros."""
-        return _torch_collectives.replayed(collectives, self.device)
-
     def built(self, rank: int, ranks: int) -> Any:
-        """Return the model on the device, with the same initial parameters on every rank."""
         configuration = self.configuration
         self._torch.manual_seed(configuration.seed)
         layer = models.load(configuration.model).builder("torch")(configuration, rank, ranks)
@@ -241,14 +214,12 @@ class TorchAllocator:
     """PyTorch counts on GPUs only."""
 
     def restart(self) -> None:
-        """Count peaks from what is allocated now."""
         import torch
 
         if torch.cuda.is_initialized():
             torch.cuda.reset_peak_memory_stats()
 
     def peaks(self) -> _base.Peaks:
-        """Return the peaks since ``restart``; empty on a CPU."""
         import torch
 
         if not torch.cuda.is_initialized():

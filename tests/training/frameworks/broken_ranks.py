@@ -5,22 +5,22 @@ import sys
 
 from rank_script import begin, tell
 
-from dlperf_study.training.frameworks import _torch_matrices, torch_pipeline
+from dlperf_study.training.frameworks import _torch_divided, torch_pipeline
 
 
 def untie() -> None:
     """Leave the head with weights of its own."""
-    _torch_matrices._tie = lambda network: None
+    _torch_divided._tie = lambda network: None
 
 
 def repeat() -> None:
     """Let what follows the embedding take the whole sequence of each rank for its part of a longer one."""
-    styles = _torch_matrices._styles
+    styles = _torch_divided._styles
 
     def without_entry(*arguments):
         return {name: style for name, style in styles(*arguments).items() if name != "blocks.0"}
 
-    _torch_matrices._styles = without_entry
+    _torch_divided._styles = without_entry
 
 
 def separate() -> None:

@@ -13,7 +13,7 @@ from dlperf_study.execution.libraries import compiler_obstacle_here
 from dlperf_study.machines.cluster.software import library_answer
 from dlperf_study.training.frameworks._base import RUN_VARIABLE
 from dlperf_study.training.frameworks._obstacles import require_compiler
-from dlperf_study.training.libraries import _torch_compiler
+from dlperf_study.training.libraries import _torch_steps
 from dlperf_study.training.libraries._base import Output
 from dlperf_study.training.models._torch_layers import cross_entropy_module
 from dlperf_study.training.questions import ANSWERS
@@ -50,7 +50,7 @@ def test_what_is_compiled_tells_its_number_format(monkeypatch):
     import torch
 
     monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", lambda graph, inputs: graph.forward)
-    formats = _torch_compiler.CompiledFormats()
+    formats = _torch_steps.CompiledFormats()
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(), torch.nn.Linear(72, 2))
     layer = cross_entropy_module(network)
     formats.compile(layer)
@@ -59,7 +59,7 @@ def test_what_is_compiled_tells_its_number_format(monkeypatch):
         layer(torch.ones(1, 3, 8, 8), labels)
     assert formats.outputs == [Output("bfloat16", "nchw"), Output("bfloat16")]
     monkeypatch.setattr("torch._dynamo.config.error_on_recompile", False)
-    _torch_compiler.refuse_further_compilation()
+    _torch_steps.refuse_further_compilation()
     with pytest.raises(torch._dynamo.exc.RecompileError):
         layer(torch.ones(1, 3, 8, 8), labels)
     torch._dynamo.reset()
@@ -73,7 +73,7 @@ def test_without_a_compiler_of_c_the_reason_is_the_librarys_own(monkeypatch):
     monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "no-such-compiler"))
     cpp_builder.cpp_compiler_search.cache_clear()
     with pytest.raises(UnsupportedError, match=r"compiler torch_compile: .*no-such-compiler"):
-        require_compiler(configuration(**TORCH), {"torch_compile": _torch_compiler.compiler_obstacle})
+        require_compiler(configuration(**TORCH), {"torch_compile": _torch_steps.compiler_obstacle})
 
 
 def test_cinn_is_refused_where_the_wheel_does_not_have_it():
@@ -105,7 +105,7 @@ def test_ranks_and_runs_of_a_configuration_share_what_is_compiled(tmp_path, monk
     requested = configuration(**TORCH)
     home = StudyPaths(tmp_path).configuration(requested.configuration_id)
     for folder, cache in ((home.run(2).folder, str(home.compiled)), (tmp_path / "node" / "run", None)):
-        monkeypatch.delenv(_torch_compiler.CACHE_VARIABLE, raising=False)
+        monkeypatch.delenv(_torch_steps.CACHE_VARIABLE, raising=False)
         monkeypatch.setenv(RUN_VARIABLE, str(folder))
-        _torch_compiler.keep_compiled_code(requested, os.environ[RUN_VARIABLE])
-        assert os.environ.get(_torch_compiler.CACHE_VARIABLE) == cache
+        _torch_steps.keep_compiled_code(requested, os.environ[RUN_VARIABLE])
+        assert os.environ.get(_torch_steps.CACHE_VARIABLE) == cache
