@@ -76,7 +76,6 @@ MAY_PRINT = (
     ),
     *(
         "machines.kubernetes.coordinator_pod",
-        "machines.kubernetes.image_facts",
         "machines.kubernetes.remote_exec",
         "machines.slurm.submitted_job",
     ),

@@ -11,7 +11,7 @@ from dlperf_study.logs import formats as log_formats
 from dlperf_study.machines import launchers
 from dlperf_study.study.communication import STRATEGIES
 from dlperf_study.training import data_loaders, frameworks, image_datasets, models
-from dlperf_study.training.part_names import display_names, same_alone
+from dlperf_study.training.parts import display_names, same_alone
 
 PACKAGE = PROJECT / "dlperf_study"
 #: Names of parts that are words of other things as well, so that a literal says nothing.

@@ -24,7 +24,7 @@ from dlperf_study.study.study_file import load_study
 from dlperf_study.training import data_loaders, frameworks, models
 from dlperf_study.training.image_datasets import number_of_classes, require_classes
 from dlperf_study.training.image_datasets._photographs import made_image_datasets
-from dlperf_study.training.part_names import Locate, require_framework_names, require_part_names
+from dlperf_study.training.parts import Locate, require_framework_names, require_part_names
 
 NO_IMAGES = PARAMETERS["image_dataset"].default
 

@@ -27,7 +27,7 @@ from dlperf_study.study.program import OWN_PROGRAM
 from dlperf_study.training import data_loaders, frameworks, models
 from dlperf_study.training.data_loaders._producers import add_producers
 from dlperf_study.training.image_datasets._base import FOLDER_VARIABLE
-from dlperf_study.training.part_files import add_parts
+from dlperf_study.training.parts import add_parts
 from dlperf_study.training.questions import described, passed_variables
 
 FAILURE_LOG_LINES = 5

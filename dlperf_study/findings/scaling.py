@@ -14,7 +14,7 @@ from dlperf_study.findings.number import Number
 from dlperf_study.findings.reasons import NoResult, Reason
 from dlperf_study.metrics import comparison, run_status
 from dlperf_study.study.grid import Denominator
-from dlperf_study.training.part_names import same_alone
+from dlperf_study.training.parts import same_alone
 
 #: Of more comparisons only counts and the largest significant ratios are printed.
 MAX_LINES, MAX_LARGEST = 4, 2

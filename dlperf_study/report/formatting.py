@@ -18,7 +18,7 @@ from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import RunStatus
-from dlperf_study.training.part_names import display_names
+from dlperf_study.training.parts import display_names
 
 MISSING = "–"
 DOUBTFUL = "(!)"

@@ -27,7 +27,7 @@ MODULE = "dlperf_study.training.questions"
 
 
 def program_facts() -> ProgramFacts:
-    """Return what a check must know of everything that can train."""
+    """Return what a check must know of all programs."""
     return ProgramFacts(
         frameworks=frameworks.all_frameworks(),
         gpu_questions={name: gpu_question(name) for name in frameworks.names()},
@@ -40,7 +40,7 @@ def program_facts() -> ProgramFacts:
 
 
 def described(job: Job, configuration: Configuration, image_folder: str) -> Job:
-    """Return a job with the questions for its nodes, and the variables and packages of its own parts."""
+    """Return a job with the facts of its own parts."""
     requirements: tuple[tuple[str, ...], ...] = ()
     if image_folder:
         requirements = (("-m", MODULE, "classes", image_folder, str(configuration.classes)),)
@@ -59,7 +59,7 @@ def described(job: Job, configuration: Configuration, image_folder: str) -> Job:
 
 
 def passed_variables(*names: str) -> PassedVariables:
-    """Return the variables that reach training processes of these frameworks; without names, of any."""
+    """Return the variables that reach these frameworks, or any."""
     prefixes, decided = list(COMMON_PREFIXES), list(COMMON_DECIDED_VARIABLES)
     for framework in map(frameworks.load, names or frameworks.names()):
         prefixes += framework.environment_prefixes
@@ -68,12 +68,12 @@ def passed_variables(*names: str) -> PassedVariables:
 
 
 def packages_of_libraries() -> dict[str, tuple[str, ...]]:
-    """Return the libraries that train, each with its packages; the first one that is installed has its version."""
+    """Return the packages of each library, the preferred first."""
     return {framework.library: framework.packages for framework in frameworks.all_frameworks()}
 
 
 def packages() -> tuple[str, ...]:
-    """Return all packages that may take part in a run, besides those of every run."""
+    """Return all packages that may take part in a run."""
     names: list[str] = []
     for of_library in packages_of_libraries().values():
         names += of_library
@@ -83,10 +83,8 @@ def packages() -> tuple[str, ...]:
 
 
 def gpu_question(name: str) -> GpuQuestion:
-    """Return how the library of a framework is asked what it can do with GPUs.
-
-    Frameworks of one library have the same arguments: its import takes seconds, once.
-    """
+    """Return how a framework's library is asked about GPUs."""
+    # Frameworks of one library have the same arguments: its import takes seconds, once.
     framework = frameworks.load(name)
     if not framework.gpu_support:
         return GpuQuestion(name, framework.library)
@@ -95,12 +93,14 @@ def gpu_question(name: str) -> GpuQuestion:
 
 
 def compiler_question(name: str, compiler: str) -> tuple[str, ...]:
-    """Return the arguments by which a library is asked whether it can compile so; empty: nothing is to be asked."""
-    return ("-m", MODULE, "compiler", name, compiler) if frameworks.load(name).compilers.get(compiler) else ()
+    """Return the arguments that ask about a compiler, or none."""
+    if frameworks.load(name).compilers.get(compiler):
+        return ("-m", MODULE, "compiler", name, compiler)
+    return ()
 
 
 def _gpu_answer(module: str, *names: str) -> dict[str, Any] | None:
-    """Return what a library can do with the GPUs here; None if none of its packages is installed."""
+    """Return the GPU support, None without a package."""
     for name in names:
         try:
             version(name)
@@ -112,13 +112,15 @@ def _gpu_answer(module: str, *names: str) -> dict[str, Any] | None:
 
 
 def _compiler_answer(name: str, compiler: str) -> str:
-    """Return why the library of a framework can't compile with a compiler here; empty if it can."""
+    """Return why a compiler fails here, or nothing."""
     obstacle = frameworks.load(name).compilers[compiler]
-    return obstacle() if obstacle else ""
+    if obstacle:
+        return obstacle()
+    return ""
 
 
 def _classes_answer(folder: str, wanted: str = "") -> dict[str, Any]:
-    """Return how many ``classes`` of images a folder has, or as ``error`` why they can't be read or are not as many."""
+    """Return ``classes`` of a folder, or ``error``."""
     try:
         classes = len(class_names(Path(folder)))
         if wanted:

@@ -11,7 +11,7 @@ from dlperf_study.execution.libraries import data_loader_versions, library_versi
 from dlperf_study.execution.planning import make_plan, require_support, unsupported_here
 from dlperf_study.study.study_file import load_study
 from dlperf_study.training import data_loaders, frameworks
-from dlperf_study.training.part_names import require_part_names
+from dlperf_study.training.parts import require_part_names
 from tests.shell_program import program
 from tests.study.examples import STUDY, write
 from tests.training.frameworks.launching import CLUSTER, asynchronous, configuration

@@ -9,9 +9,9 @@ from importlib import metadata
 import pytest
 
 from dlperf_study.core.errors import RunError
+from dlperf_study.machines.cluster import software
 from dlperf_study.machines.cluster.software import gpu_answer
-from dlperf_study.machines.kubernetes import image_facts
-from dlperf_study.machines.kubernetes.image_facts import facts_request
+from dlperf_study.machines.launchers.kubernetes import facts_query
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport, is_named
 from dlperf_study.training.frameworks._trainer import communication_library
 from dlperf_study.training.libraries._base import cudnn_version, error_line, nccl_version
@@ -166,6 +166,7 @@ def test_every_library_of_a_python_answers(monkeypatch):
             raise RunError("libcudart.so.12 is missing")
         return {"cuda": "12.6"} if question.framework == "paddle_collective" else None
 
-    monkeypatch.setattr(image_facts, "gpu_answer", answer)
-    answers = image_facts.gpu_answers(json.loads(facts_request(program_facts(), "gpu", "kubernetes"))["gpu_questions"])
+    monkeypatch.setattr(software, "gpu_answer", answer)
+    questions = facts_query(program_facts(), "gpu")[-1].removeprefix("--questions=")
+    answers = software.gpu_answers(json.loads(questions))
     assert answers == {"paddle_collective": {"cuda": "12.6"}, "torch_ddp": {"error": "libcudart.so.12 is missing"}}

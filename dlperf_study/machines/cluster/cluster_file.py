@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dlperf_study.core import resources, wording
 from dlperf_study.core.errors import StudyFileError
@@ -101,10 +102,8 @@ def launcher_sections(launchers: Launchers) -> dict[str, type[validation.Section
 
 
 def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    """Yield where keys contradict each other or are missing.
-
-    An unknown launcher is the only one: the others depend on it.
-    """
+    """Yield where keys contradict each other or are missing."""
+    # An unknown launcher is the only one: the others depend on it.
     if file.launcher not in launchers:
         yield wording.unknown_name("launcher is", file.launcher, "launchers", launchers)
         return
@@ -167,16 +166,17 @@ def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
     if cluster.device == "gpu" and not gpus:
         raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
     reason = cpu_reason(cluster, gpus) if cluster.device == AUTO and gpus else ""
-    on_gpu = bool(gpus) and not reason
-    available = len(gpus) if on_gpu else hardware.usable_cpus()
-    name = (", ".join(dict.fromkeys(gpus)) if on_gpu else hardware.cpu_name()) if cluster.device_name == AUTO else ""
+    device, name, available, used = "cpu", "", hardware.usable_cpus(), list[hardware.Gpu]()
+    if gpus and not reason:
+        device, name, available, used = "gpu", ", ".join(dict.fromkeys(gpus)), len(gpus), devices
+    found: dict[str, Any] = {}
+    if cluster.device_name == AUTO:
+        found["device_name"] = name or hardware.cpu_name()
+    if cluster.interconnect == AUTO:
+        found["interconnect"] = hardware.named_link(hardware.gpu_links(used)) or hardware.LOOPBACK
     return replace(
-        cluster,
-        device="gpu" if on_gpu else "cpu",
-        device_name=name or cluster.device_name,
-        interconnect=(hardware.named_link(hardware.gpu_links(devices if on_gpu else [])) or hardware.LOOPBACK)
-        if cluster.interconnect == AUTO
-        else cluster.interconnect,
+        replace(cluster, **found),
+        device=device,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,
         why_not_gpu=reason,

@@ -83,10 +83,8 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
 
 
 def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
-    """Return the link of each pair of GPUs: ``NV12``, ``SYS``.
-
-    Empty for a single GPU, and where nvidia-smi can't tell.
-    """
+    """Return the link of each pair of GPUs: ``NV12``, ``SYS``."""
+    # Empty for a single GPU, and where nvidia-smi can't tell.
     indices = [int(gpu.index) for gpu in gpus if gpu.index]
     if len(indices) < 2:
         return []
@@ -132,7 +130,9 @@ def command_output(*argv: str) -> str:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode == 0:
+        return done.stdout.strip()
+    return ""
 
 
 LOOPBACK = "loopback"
@@ -151,11 +151,9 @@ def named_link(links: Sequence[str]) -> str:
 
 
 def network(classes: Path = SYSTEM_CLASSES) -> str:
-    """Return each connected network card and InfiniBand port with its rate.
-
-    As ``eth0 10 Gbit/s; mlx5_0 port 1 200 Gbit/s``.
-    Interfaces without a card, as in a container, have rates that mean nothing; a virtual card may have none.
-    """
+    """Return each connected network card and InfiniBand port with its rate."""
+    # As ``eth0 10 Gbit/s; mlx5_0 port 1 200 Gbit/s``. Interfaces without a card, as in a container, have rates that
+    # mean nothing; a virtual card may have none.
     rates: dict[str, float] = {}
     for interface in sorted(classes.glob("net/*")):
         if (interface / "device").exists() or (interface / "bonding").exists():

@@ -1,11 +1,12 @@
 """What a Python has installed and which measuring code, and questions that only a program in it can answer.
 
 Standard library only: it runs in training images too. ``python -m dlperf_study.machines.cluster.software --code MODULES
-PACKAGES`` prints code and packages as one line of JSON.
+--questions JSON PACKAGES`` prints code, packages and the answers about GPUs as one line of JSON.
 """
 
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
@@ -21,6 +22,7 @@ from dlperf_study import __version__
 from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.resources import CHECKOUT
+from dlperf_study.core.restoring import restored
 from dlperf_study.machines.cluster.hardware import command_output
 from dlperf_study.study import environment_variables, gpu_support
 
@@ -57,25 +59,24 @@ def installed(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> d
 
 def query(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> list[str]:
     """Return the arguments with which a Python prints what it has."""
-    return ["-m", MODULE, *([f"--code={','.join(code_roots)}"] if code_roots else []), *packages]
+    return ["-m", MODULE, f"--code={','.join(code_roots)}", *packages]
 
 
 def library_versions(libraries: Mapping[str, Sequence[str]], versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of libraries without their build."""
     found = {}
     for library, packages in libraries.items():
-        installed_versions = [versions[package] for package in packages if package in versions]
-        if installed_versions:
-            found[library] = installed_versions[0].partition("+")[0]
+        for package in packages:
+            if package in versions:
+                found[library] = versions[package].partition("+")[0]
+                break
     return found
 
 
 def git() -> dict[str, Any]:
-    """Return the commit of the checkout, and its changes.
-
-    New files count, for they may be the study and the cluster; files that git ignores do not. Of an installed package
-    its version is ``installed``: the repository in which it may have been installed is that of something else.
-    """
+    """Return the commit of the checkout, and its changes."""
+    # New files count, for they may be the study and the cluster; files that git ignores do not. Of an installed package
+    # its version is ``installed``: the repository in which it may have been installed is that of something else.
     if not CHECKOUT:
         return {"installed": __version__}
     status = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal")
@@ -86,39 +87,21 @@ def git() -> dict[str, Any]:
     return {"commit": commit[1], "dirty": any(not line.startswith("#") for line in output.splitlines())}
 
 
-def main() -> None:
-    """Print the installed packages of this Python."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--code", default="")
-    parser.add_argument("packages", nargs="*")
-    arguments = parser.parse_args()
-    print(json.dumps(installed(arguments.packages, list(filter(None, arguments.code.split(","))))))
-
-
-if __name__ == "__main__":
-    main()
-
-
 #: A library for GPUs is 2 GB, and may be read over a network.
 IMPORT_SECONDS = 300.0
 
 
 def library_answer(command: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """Return the JSON in the last line of a command.
-
-    Raises RunError when it does not run, fails, or prints something else.
-    """
+    """Return the JSON in the last line of a command; raises RunError."""
     return _printed_answer(tuple(command), tuple(sorted(environment.items())))
 
 
 def gpu_answer(
     python: Sequence[str], question: gpu_support.GpuQuestion, environment: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Return the ``GpuSupport`` of a Python, as JSON.
-
-    None: it is not installed, or never asked. ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES`` decides
-    which GPUs there are. Raises RunError when the Python does not run, or the library can't be imported.
-    """
+    """Return the ``GpuSupport`` of a Python, as JSON; raises RunError."""
+    # None: it is not installed, or never asked. ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES``
+    # decides which GPUs there are.
     if not question.arguments:
         return None
     ordered = dict(environment) | {environment_variables.DEVICE_ORDER: environment_variables.PCI_BUS_ORDER}
@@ -144,3 +127,33 @@ def _printed_answer(command: tuple[str, ...], environment: tuple[tuple[str, str]
         return json.loads(wording.last_line(done.stdout))
     except ValueError:
         raise RunError(f"{program} prints {wording.last_line(done.stdout)!r} instead of an answer") from None
+
+
+def main() -> None:
+    """Print the installed packages of this Python, and its answers about GPUs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--code", default="")
+    parser.add_argument("--questions", type=json.loads, default={})
+    parser.add_argument("packages", nargs="*")
+    arguments = parser.parse_args()
+    facts = installed(arguments.packages, list(filter(None, arguments.code.split(","))))
+    if arguments.questions:
+        facts["gpu_support"] = gpu_answers(arguments.questions)
+    print(json.dumps(facts))
+
+
+def gpu_answers(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the GPU answers by framework, or ``error``."""
+    answers: dict[str, dict[str, Any]] = {}
+    for name, question in questions.items():
+        try:
+            answer = gpu_answer((sys.executable,), restored(gpu_support.GpuQuestion, question), os.environ)
+        except RunError as error:
+            answer = {"error": str(error)}
+        if answer:
+            answers[name] = answer
+    return answers
+
+
+if __name__ == "__main__":
+    main()

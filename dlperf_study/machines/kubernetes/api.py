@@ -97,7 +97,9 @@ class Api:
     def list(self, kind: str, labels: str) -> list[Manifest]:
         """Return the objects of a kind with these labels."""
         objects = self._get(self._path(kind), label_selector=labels)
-        return list(objects["items"]) if objects else []
+        if objects:
+            return list(objects["items"])
+        return []
 
     def has_kind(self, kind: str) -> bool:
         """Return whether the cluster has objects of this kind at all."""

@@ -79,10 +79,8 @@ def coordinate_pods(request: RunRequest, address: str) -> JobResult:
 
 
 def _check_image(request: RunRequest) -> None:
-    """Raise RunError if this image differs from the plan.
-
-    A library that only one of the two has is no contradiction: each image has its own.
-    """
+    """Raise RunError if this image differs from the plan."""
+    # A library that only one of the two has is no contradiction: each image has its own.
     if request.submission.code != code_digest(request.submission.code_roots):
         raise RunError("the image has other measuring code than the controller of the study: build it again (images/)")
     libraries, packages = request.submission.job.libraries, request.submission.job.packages
@@ -93,10 +91,7 @@ def _check_image(request: RunRequest) -> None:
 
 
 def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
-    """Return the pods as nodes once all of them answer.
-
-    Raises RunError, with the names, when some don't within ``seconds``.
-    """
+    """Return the pods as nodes once all of them answer; raises RunError."""
     deadline = time.monotonic() + seconds
     addresses: dict[str, str] = {}
     while True:
@@ -117,7 +112,9 @@ def write_archive(archive: str, folder: Path) -> str:
     file = folder / "archive.tar.gz"
     if archive:
         file.write_bytes(base64.b64decode(archive))
-    return str(file) if archive else ""
+    if archive:
+        return str(file)
+    return ""
 
 
 def main() -> None:

@@ -127,10 +127,8 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
 
 
 def run_certificate() -> str:
-    """Return a new private key and its certificate, in PEM.
-
-    By it the pods of a run know each other: whoever has both is of the run.
-    """
+    """Return a new private key and its certificate, in PEM."""
+    # By it the pods of a run know each other: whoever has both is of the run.
     require_module("cryptography")
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -156,10 +154,7 @@ def run_certificate() -> str:
 
 
 def wait(run: KubernetesRun) -> Manifest:
-    """Return the pod that coordinates the run once it has ended.
-
-    Raises PodsFailed when the run can't go on, and KubernetesError when the API stays out of reach.
-    """
+    """Return the pod that coordinates the run once it has ended; raises PodsFailed."""
     start = time.monotonic()
     first_failure: float | None = None
     while True:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.kubernetes import image_facts
 from dlperf_study.machines.node_agent.submission import Submission
 from dlperf_study.study.job import Job, TaskRole
 
@@ -65,10 +64,8 @@ class Pod:
 
 
 def required_pods(job: Job) -> tuple[Pod, ...]:
-    """Return the pods of a job: trainers, then servers.
-
-    The first coordinates the run, next to what it trains.
-    """
+    """Return the pods of a job: trainers, then servers."""
+    # The first coordinates the run, next to what it trains.
     trainers = [Pod(PodRole.TRAINER, node, coordinates=node == 0) for node in range(job.nodes)]
     server_nodes = sorted({task.node for task in job.tasks if task.role is TaskRole.SERVER})
     return (*trainers, *(Pod(PodRole.SERVER, node) for node in server_nodes))
@@ -89,10 +86,8 @@ def run_manifests(submission: Submission, pods: Sequence[Pod], cluster: Cluster,
 
 
 def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: str) -> list[Manifest]:
-    """Return the objects of a run as an MPIJob.
-
-    The operator names its pods and creates their Service.
-    """
+    """Return the objects of a run as an MPIJob."""
+    # The operator names its pods and creates their Service.
     labels = run_labels(submission)
     launcher = _template(labels, Pod(PodRole.LAUNCHER, coordinates=True), cluster, image)
     worker = _template(labels, Pod(PodRole.TRAINER), cluster, image)
@@ -111,12 +106,12 @@ def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: s
     return [mpi_job, _secret(labels)]
 
 
-def check_job(name: str, cluster: Cluster, image: str, request: str) -> Manifest:
+def check_job(name: str, cluster: Cluster, image: str, query: Sequence[str]) -> Manifest:
     """Return a Job that prints the facts of an image."""
     labels = NAME_LABELS | {RUN_LABEL: name}
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
-    container["command"] = [cluster.agent_python, "-m", image_facts.MODULE, request]
+    container["command"] = [cluster.agent_python, *query]
     pod["volumes"], container["volumeMounts"] = _host_paths(cluster)
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {**ONE_ATTEMPT, "activeDeadlineSeconds": KEPT_SECONDS, "template": template}

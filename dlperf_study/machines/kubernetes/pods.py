@@ -92,7 +92,9 @@ def _phase(pod: Manifest) -> str:
 
 def _append_message(text: str, details: Manifest) -> str:
     message = details.get("message")
-    return f"{text}: {message.strip()}" if message else text
+    if message:
+        return f"{text}: {message.strip()}"
+    return text
 
 
 PREFIX, DIGEST_PREFIX = "dlperf-study evidence: ", "dlperf-study evidence digest: "
@@ -112,10 +114,7 @@ def evidence_lines(folder: Path, result: JobResult) -> Iterator[str]:
 
 
 def extract_evidence(log: str, folder: Path) -> JobResult | None:
-    """Write the files in a pod's log; return the result.
-
-    Raises RecordError when a part of it is missing.
-    """
+    """Write the files in a pod's log; return the result; raises RecordError."""
     lines = log.splitlines()
     archive = "".join(line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX))
     digests = [line.removeprefix(DIGEST_PREFIX) for line in lines if line.startswith(DIGEST_PREFIX)]

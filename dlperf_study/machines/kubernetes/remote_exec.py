@@ -68,10 +68,7 @@ async def receive(reader: StreamReader) -> bytes:
 
 
 async def run(address: str, argv: list[str], certificate_file: str) -> int:
-    """Run a command where ``serve`` answers; return its exit code, ``LOST`` when its pod goes away.
-
-    Raises OSError when nothing answers at the address, or who answers has not the key of the run's certificate.
-    """
+    """Run a command where ``serve`` answers; return its exit code, ``LOST`` when its pod goes away; raises OSError."""
     context = tls(certificate_file, ssl.PROTOCOL_TLS_CLIENT)
     reader, writer = await asyncio.open_connection(address, PORT, ssl=context, ssl_handshake_timeout=ANSWER_SECONDS)
     try:

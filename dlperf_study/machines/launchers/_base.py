@@ -21,17 +21,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Launcher(cluster_file.LauncherFacts):
-    """A way to start a job on the nodes of a cluster.
-
-    ``render(job, cluster, folder)`` is pure. ``execute`` runs submissions. ``nodes(cluster)`` are its nodes, in order.
-    ``check(cluster, programs)`` tries everything that a run needs. ``cancel(folder, cluster)`` ends what works for the
-    configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks for installed packages,
-    where the Python that trains is not on this machine. ``queue(cluster)`` is None where runs start at once.
-    ``images(cluster)``: the container images by framework, where tasks run in images.
-    ``cpu_limit_obstacle(cluster, configuration)``: why a rank can't have its ``cpu_limit``; empty if it can.
-    ``most_archive_bytes``: how large the packed files of a user's program may be that it brings to nodes; None: it sets
-    no limit of its own. ``archive_remedy``: what to do about larger ones.
-    """
+    """A way to start a job on the nodes of a cluster; ``docs/adding-a-part.md`` describes the fields."""
 
     name: str
     render: Callable[[Job, Cluster, Path], Submission]

@@ -8,7 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import DlperfStudyError, MissingPackageError, RunError, StudyFileError
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.machines.cluster.software import library_versions, query, software
 from dlperf_study.machines.kubernetes import manifests
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
-from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
 from dlperf_study.machines.kubernetes.pods import has_ended, pod_failure, waiting_reasons
 from dlperf_study.machines.launchers._base import Launcher, Queue
@@ -41,10 +40,7 @@ _OF_PODS = (("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log"))
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
-    """Return the commands of a job and the manifests.
-
-    Raises StudyFileError when the cluster file names no image for the framework.
-    """
+    """Return the commands of a job and the manifests; raises StudyFileError."""
     image = LAUNCHER.image(cluster, job.framework)
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
@@ -61,10 +57,8 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
-    """Run submissions one after another; leave no object behind.
-
-    A run that an earlier controller started and did not see the end of is followed.
-    """
+    """Run submissions one after another; leave no object behind."""
+    # A run that an earlier controller started and did not see the end of is followed.
     api = Api(cluster.settings)
     for submission in submissions:
         # Exactly the manifests that the evidence shows are created.
@@ -183,7 +177,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     """Start an image, and compare its code and libraries, which it prints."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     subject = f"image {image}"
-    job = manifests.check_job(name, cluster, image, facts_request(programs, cluster.device, cluster.launcher))
+    job = manifests.check_job(name, cluster, image, facts_query(programs, cluster.device))
     try:
         output = _printed(api, job, name, queue_seconds(cluster.settings.start_within_seconds))
     except KubernetesError as error:
@@ -199,6 +193,15 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     if cluster.device == "gpu" and (obstacles := _gpu_obstacles(cluster, programs, runtime["gpu_support"])):
         return missing(subject, "; ".join(obstacles), "docs/gpu.md says how to install a build for GPUs")
     return ok(subject, ", ".join(libraries) or "no framework's library")
+
+
+def facts_query(programs: ProgramFacts, device: str) -> list[str]:
+    """Return the arguments with which the Python of an image prints its facts."""
+    arguments = query(programs.packages, code_identity.check_roots("kubernetes"))
+    if device == "gpu":
+        questions = {name: asdict(question) for name, question in programs.gpu_questions.items()}
+        arguments.append(f"--questions={json.dumps(questions)}")
+    return arguments
 
 
 def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[str, Mapping[str, Any]]) -> list[str]:

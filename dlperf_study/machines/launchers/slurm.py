@@ -54,11 +54,9 @@ def queue(cluster: Cluster) -> Queue:
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
-    """Run all in one job, or follow an earlier job.
-
-    An interrupt cancels the job, and so does closing this iterator; a controller that is killed leaves the job to
-    Slurm. Raises RunError when Slurm can't be reached.
-    """
+    """Run all in one job, or follow an earlier job; raises RunError when Slurm can't be reached."""
+    # An interrupt cancels the job, and so does closing this iterator; a controller that is killed leaves the job to
+    # Slurm.
     home = submissions[0].paths.home
     try:
         yield from _results(home, submissions, cluster, timeout_seconds)
@@ -94,11 +92,9 @@ def _results(
 
 
 def _runs(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_seconds: float) -> list[JobRun]:
-    """Return the run of a job for each submission.
-
-    A job with none of these runs, because the code or the configuration has changed, is cancelled: it would measure
-    into the same folders.
-    """
+    """Return the run of a job for each submission."""
+    # A job with none of these runs, because the code or the configuration has changed, is cancelled: it would measure
+    # into the same folders.
     jobs = list(open_jobs(home))
     followed: list[JobRun | None] = []
     followed_paths, new = [], []
@@ -175,10 +171,7 @@ def check_partition(cluster: Cluster) -> CheckResult:
 
 @contextmanager
 def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
-    """Allocate all nodes of a cluster for a while.
-
-    Raises NoNodes where Slurm gives none.
-    """
+    """Allocate all nodes of a cluster for a while; raises NoNodes where Slurm gives none."""
     if "SLURM_JOB_ID" in os.environ:
         yield allocated_nodes(cluster.agent_python)
         return

@@ -224,8 +224,10 @@ class _Agent:
         for started in self._started:
             started.process.wait()
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
-        busy = self._meter.busy_cores() if self._meter and self._started else None
-        kills = self._meter.out_of_memory_kills() if self._meter else 0
+        busy, kills = None, 0
+        if self._meter:
+            busy = self._meter.busy_cores() if self._started else None
+            kills = self._meter.out_of_memory_kills()
         files = ""
         if self._submission and self._node is not None:
             files = self._files_of_run(self._submission, self._node)

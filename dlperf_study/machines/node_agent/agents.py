@@ -70,10 +70,7 @@ class Agents:
         self._channels[node_index].send(kind, **values)
 
     def gather(self, kind: str, node_indices: Iterable[int], seconds: float) -> dict[int, Message]:
-        """Return the message of this kind of each node.
-
-        Raises RunFailed as soon as any node has failed or is lost, and NodeTimeout after ``seconds``.
-        """
+        """Return the message of this kind of each node; raises RunFailed."""
         messages: dict[int, Message] = {}
         missing = set(node_indices)
         deadline = time.monotonic() + seconds
@@ -161,8 +158,12 @@ class Channel:
         """Return a reason with its task and node."""
         name = self.node.name
         if task:
-            return f"{task} on {name} {reason}" if name else f"{task} {reason}"
-        return f"{name}: {reason}" if name else reason
+            if name:
+                return f"{task} on {name} {reason}"
+            return f"{task} {reason}"
+        if name:
+            return f"{name}: {reason}"
+        return reason
 
     def loss(self) -> Message:
         """Return why the node agent is lost, as a message."""

@@ -102,10 +102,12 @@ def _values(run: ConductedRun) -> dict[str, str]:
 def node_facts(run: ConductedRun, node_index: int, final_report: messages.Message | None) -> dict[str, Any]:
     """Return the facts of a node for the run record."""
     report = run.ready[node_index]
-    during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
-    facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
-    support = {"gpu_support": report["gpu_support"]} if report["gpu_support"] else {}
-    return {"node": node_index, "name": run.nodes[node_index].name, **facts, **support, "load": report["load"] | during}
+    facts = {"node": node_index, "name": run.nodes[node_index].name}
+    for name in ("address", "interface", "devices", "hardware", "software", "variables", "gpu_support"):
+        if name != "gpu_support" or report[name]:
+            facts[name] = report[name]
+    busy = final_report["busy_cores"] if final_report else None
+    return facts | {"load": report["load"] | {"busy_cores_during": busy}}
 
 
 READY_REMEDY = "; start_up.ready_seconds of the cluster file allows more"
@@ -116,12 +118,10 @@ ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 def coordinate(
     submission: Submission, nodes: Sequence[Node], timeout_seconds: float, unrecorded: Sequence[str] = ()
 ) -> JobResult:
-    """Run a submission on these nodes to its end.
-
-    This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
-    the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
-    launcher's commands need: no record of a node has them.
-    """
+    """Run a submission on these nodes to its end."""
+    # This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
+    # the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
+    # launcher's commands need: no record of a node has them.
     run_folder.begin(submission)
     run = ConductedRun(submission, tuple(nodes[: submission.job.nodes]), new_mark(), tuple(unrecorded))
 
@@ -234,11 +234,14 @@ def _result(
         if report["busy_cores"] is not None:
             busy_cores.append(report["busy_cores"])
     silent = run.node_titles(index for index in lost if index != conclusion.node_index)
-    is_unproved = silent and conclusion.status is RunStatus.COMPLETED
-    reasons = [conclusion.reason, f"{silent} did not answer any more" if silent else ""]
+    status, reason, task = conclusion.status, conclusion.reason, conclusion.task
+    if silent:
+        reason, task = "; ".join(filter(None, (reason, f"{silent} did not answer any more"))), ""
+        if status is RunStatus.COMPLETED:
+            status = RunStatus.FAILED
     return JobResult(
-        RunStatus.FAILED if is_unproved else conclusion.status,
-        "; ".join(filter(None, reasons)),
+        status,
+        reason,
         seconds=time.monotonic() - run.start_time if run.started_nodes else None,
         exit_codes=exit_codes,
         busy_cores=max(busy_cores, default=None),
@@ -246,5 +249,5 @@ def _result(
         interrupted=conclusion.interrupted,
         started=run.started.isoformat(),
         nodes=tuple(node_facts(run, index, reports.get(index)) for index in sorted(run.ready)),
-        failed_task="" if silent else conclusion.task,
+        failed_task=task,
     )

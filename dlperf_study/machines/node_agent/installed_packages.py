@@ -57,11 +57,9 @@ def installed_packages(
 
 
 def version_mismatch(reports: Sequence[Message], names: Sequence[str], submission: Submission) -> str:
-    """Return the first difference between what the nodes will run, or "".
-
-    They are also compared with this machine, which computed the fingerprint of the run: the code, and the versions of
-    packages if the Python that trains is the Python here.
-    """
+    """Return the first difference between what the nodes will run, or ""."""
+    # They are also compared with this machine, which computed the fingerprint of the run: the code, and the versions of
+    # packages if the Python that trains is the Python here.
     is_python_here = submission.python in ((), (sys.executable,))
     versions = software.software(submission.job.packages) if is_python_here else reports[0]["software"]
     reference = "this machine" if is_python_here else names[0]

@@ -119,10 +119,7 @@ class CoordinatorConnection:
                 data = data[os.write(sys.stdout.fileno(), data) :]
 
     def receive(self, seconds: float = 0.0) -> Message | None:
-        """Return the next message, or None when none arrives within ``seconds``.
-
-        Raises RunStopped when the coordinator ends the run, is gone, or has been silent for too long.
-        """
+        """Return the next message, or None when none arrives within ``seconds``; raises RunStopped."""
         for message in self._inbox.receive(seconds):
             if message["kind"] != "heartbeat":
                 self._received.append(message)

@@ -62,7 +62,9 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
 def cpu_clock(information: str) -> float | None:
     """Return the clock of the first core in MHz, or None."""
     clock = re.search(r"^cpu MHz\s*:\s*([0-9.]+)$", information, re.MULTILINE)
-    return float(clock[1]) if clock else None
+    if clock:
+        return float(clock[1])
+    return None
 
 
 def largest_cache(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
@@ -80,10 +82,7 @@ def allowed_gpus(variables: Mapping[str, str]) -> str | None:
 
 
 def first_devices(allowed: str | None, wanted: int) -> str:
-    """Return the first ``wanted`` devices of a list.
-
-    Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
-    """
+    """Return the first ``wanted`` devices of a list; raises RunError."""
     if allowed is None:
         return ",".join(map(str, range(wanted)))
     devices = devices_in(allowed)
@@ -111,11 +110,9 @@ def free_ports(candidates: Iterable[int]) -> list[int]:
 
 
 def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return this node's IPv4 address and its interface.
-
-    The address of ``interface`` if one is named; otherwise that of the ssh connection, that of this host's name, or the
-    only one. Raises RunError when that is ambiguous.
-    """
+    """Return this node's IPv4 address and its interface; raises RunError when that is ambiguous."""
+    # The address of ``interface`` if one is named; otherwise that of the ssh connection, that of this host's name, or
+    # the only one.
     addresses = _addresses()
     if interface:
         if interface not in addresses:

@@ -42,11 +42,9 @@ class Load:
 def wait_until_idle(
     max_busy_cores: float, wait_seconds: float, check: Callable[[], None], report: Callable[[str], None]
 ) -> Load:
-    """End survivors, and wait until this node is idle.
-
-    A wait that is not over at once is reported, once, with what keeps the node busy. A node that stays busy is measured
-    all the same; the load is recorded and the report says so.
-    """
+    """End survivors, and wait until this node is idle."""
+    # A wait that is not over at once is reported, once, with what keeps the node busy. A node that stays busy is
+    # measured all the same; the load is recorded and the report says so.
     orphans = end_orphans()
     start = time.monotonic()
     seconds_before = _cpu_seconds_of_processes()
@@ -125,10 +123,8 @@ def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:
 
 
 def out_of_memory_kills() -> int:
-    """Return how many processes the kernel killed for memory.
-
-    The outermost group of version 2 counts none.
-    """
+    """Return how many processes the kernel killed for memory."""
+    # The outermost group of version 2 counts none.
     group = own_group("memory")
     counters = [group / name for name in _COUNTERS_OF_GROUP] if group else []
     for counter in (*counters, _COUNTER_OF_NODE):

@@ -87,10 +87,8 @@ def encoded(archive: Path) -> str:
 
 
 def unpack_program(archive: str, folder: Path) -> None:
-    """Write the files of a program into a new folder.
-
-    Where nodes share the folder, each of their node agents unpacks them: the first one's are taken, complete at once.
-    """
+    """Write the files of a program into a new folder."""
+    # Where nodes share the folder, each of their node agents unpacks them: the first one's are taken, complete at once.
     unfinished = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     unfinished.mkdir()
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
@@ -125,11 +123,9 @@ _SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.machines.node_agent.run_fold
 
 
 def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
-    """Write a command ``ssh`` into a folder.
-
-    Where nodes share the folder, each of their node agents writes it: complete at once, because a shell that can't run
-    the command here runs the next of that name on its path, the real one.
-    """
+    """Write a command ``ssh`` into a folder."""
+    # Where nodes share the folder, each of their node agents writes it: complete at once, because a shell that can't
+    # run the command here runs the next of that name on its path, the real one.
     folder.mkdir(parents=True, exist_ok=True)
     table, unfinished = folder / "prefixes.json", folder / f".ssh.{uuid.uuid4().hex}"
     write_atomically(table, json.dumps({address: list(prefix) for address, prefix in prefixes.items()}))
@@ -139,10 +135,7 @@ def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
 
 
 def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> list[str]:
-    """Return the argv that replaces ``ssh`` with these arguments.
-
-    Raises RunError for a host that is not of the run.
-    """
+    """Return the argv that replaces ``ssh`` with these arguments; raises RunError."""
     host, *rest = _skip_options(arguments)
     if host not in table:
         raise RunError(f"ssh: host {host} is not of this run; those are {', '.join(table)}")

@@ -101,10 +101,8 @@ class Submission:
         return asdict(self.changed_cluster(environment=dict(environment)))
 
     def as_json(self) -> str:
-        """Return the text that is kept as evidence, without ``files``.
-
-        Values that may be secret are not in it: the process that executes it must have these variables itself.
-        """
+        """Return the text that is kept as evidence, without ``files``."""
+        # Values that may be secret are not in it: the process that executes it must have these variables itself.
         values = self.message(self.job.variables.recorded(self.cluster.environment))
         del values["files"]
         return json.dumps(values, indent=2) + "\n"
@@ -140,11 +138,15 @@ class Node:
 
     def command(self, *argv: str) -> tuple[str, ...]:
         """Return the argv that runs a command there."""
-        return (*self.reach, shlex.join(argv)) if self.shell else (*self.reach, *argv)
+        if self.shell:
+            return (*self.reach, shlex.join(argv))
+        return (*self.reach, *argv)
 
     def shell_argv(self) -> tuple[str, ...]:
         """Return the command prefix that runs a shell line there."""
-        return self.reach if self.shell else (*self.reach, "sh", "-c")
+        if self.shell:
+            return self.reach
+        return (*self.reach, "sh", "-c")
 
 
 #: Run submissions, each within so many seconds; yield one result per submission, in order.

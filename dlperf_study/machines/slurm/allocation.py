@@ -57,11 +57,9 @@ def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str]
 
 
 def srun(job_id: str, node: str) -> tuple[str, ...]:
-    """Return the command prefix for a node of a job.
-
-    One task that has the whole node, next to other such tasks. The job is named: training processes, of which one
-    may start others by this, know nothing of the job they are in.
-    """
+    """Return the command prefix for a node of a job."""
+    # One task that has the whole node, next to other such tasks. The job is named: training processes, of which one may
+    # start others by this, know nothing of the job they are in.
     return (
         *("srun", f"--jobid={job_id}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"),
         *("--cpu-bind=none", "--mpi=none", "--export=ALL", "--quiet"),

@@ -65,10 +65,16 @@ class QueuedJob:
 
     def description(self) -> str:
         """Return the job in words: ``job 7: PENDING (Resources)``."""
-        job = f"job {self.job_id}: " if self.job_id else ""
-        reason = f" ({self.reason})" if self.reason else ""
-        nodes = f" on {self.nodes}" if self.nodes else ""
-        return f"{job}{self.state}{reason}{nodes}" + (f"; {', '.join(self.down)} is down" if self.down else "")
+        text = self.state
+        if self.job_id:
+            text = f"job {self.job_id}: {text}"
+        if self.reason:
+            text += f" ({self.reason})"
+        if self.nodes:
+            text += f" on {self.nodes}"
+        if self.down:
+            text += f"; {', '.join(self.down)} is down"
+        return text
 
 
 @dataclass(frozen=True)
@@ -109,23 +115,21 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def parse_accounting(text: str) -> QueuedJob | None:
-    """Return the job in the lines of ``sacct --parsable2``.
-
-    None when accounting has no line for it, or none with a state.
-    """
+    """Return the job in the lines of ``sacct --parsable2``."""
+    # None when accounting has no line for it, or none with a state.
     first = text.strip().partition("\n")[0]
     if not first:
         return None
     state, reason, nodes = map(_value, first.split("|"))
     # "CANCELLED by 1000" names the user after the state.
-    return QueuedJob(state.partition(" ")[0], reason, nodes) if state else None
+    if state:
+        return QueuedJob(state.partition(" ")[0], reason, nodes)
+    return None
 
 
 def submit(script: Path, variables: Mapping[str, str]) -> str:
-    """Submit a script; return the id of the job.
-
-    sbatch passes its whole environment on to the job, so it gets only ``variables``: what training processes may see.
-    """
+    """Submit a script; return the id of the job."""
+    # sbatch passes its whole environment on to the job, so it gets only ``variables``: what training processes may see.
     configuration = {name: os.environ[name] for name in SLURM_VARIABLES if name in os.environ}
     answer = _command("sbatch", "--parsable", str(script), environment=dict(variables) | configuration)
     # With several clusters the answer is ``id;cluster``.
@@ -157,10 +161,7 @@ def partitions() -> tuple[Partition, ...]:
 
 
 def job(job_id: str) -> QueuedJob:
-    """Return a job, from the accounting where Slurm has forgotten it otherwise.
-
-    Raises Unreachable when Slurm does not answer.
-    """
+    """Return a job, from the accounting where Slurm has forgotten it otherwise; raises Unreachable."""
     try:
         queued = parse_job(_command("scontrol", "--oneliner", "show", "job", job_id))
     except Refused as error:
@@ -211,8 +212,12 @@ def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
 
 def _field(text: str, name: str) -> str:
     match = re.search(rf"(?:^|\s){name}=(\S*)", text)
-    return _value(match.group(1)) if match else ""
+    if match:
+        return _value(match.group(1))
+    return ""
 
 
 def _value(text: str) -> str:
-    return "" if text in ("(null)", "None", "None assigned", "Unknown") else text
+    if text in ("(null)", "None", "None assigned", "Unknown"):
+        return ""
+    return text

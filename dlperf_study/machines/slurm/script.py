@@ -65,10 +65,8 @@ JOB_SECONDS = 60.0
 
 
 def script(name: str, nodes: int, cluster: Cluster) -> str:
-    """Return the script with ``{job}`` and ``{time}`` still open.
-
-    Slurm must not requeue the job by itself: it would measure into the folders of the first attempt.
-    """
+    """Return the script with ``{job}`` and ``{time}`` still open."""
+    # Slurm must not requeue the job by itself: it would measure into the folders of the first attempt.
     settings: SlurmSettings = cluster.settings
     options = (
         f"--job-name={quote(name)}",
@@ -89,11 +87,14 @@ def script(name: str, nodes: int, cluster: Cluster) -> str:
 def devices_and_account(cluster: Cluster) -> tuple[str, ...]:
     """Return the options for devices, partition and account."""
     settings: SlurmSettings = cluster.settings
-    return (
-        *([f"--gres=gpu:{cluster.devices_per_node}"] if cluster.device == "gpu" else []),
-        *([f"--partition={settings.partition}"] if settings.partition else []),
-        *([f"--account={settings.account}"] if settings.account else []),
-    )
+    options = []
+    if cluster.device == "gpu":
+        options.append(f"--gres=gpu:{cluster.devices_per_node}")
+    if settings.partition:
+        options.append(f"--partition={settings.partition}")
+    if settings.account:
+        options.append(f"--account={settings.account}")
+    return tuple(options)
 
 
 def filled(text: str, job: str, seconds: float) -> str:

@@ -71,10 +71,8 @@ class SubmittedJob:
 
     @property
     def job_id(self) -> str:
-        """The id of the job, "" when Slurm never got it.
-
-        A controller that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
-        """
+        """The id of the job, "" when Slurm never got it."""
+        # A controller that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
         if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
             writing.write_atomically(self.paths.job_id, f"{job_id}\n")
         if self.paths.job_id.exists():
@@ -82,10 +80,8 @@ class SubmittedJob:
         return ""
 
     def open_index(self, submission: Submission) -> int | None:
-        """Return which unfinished run of the job this is.
-
-        The same run has the same folder, and is measured by the same code.
-        """
+        """Return which unfinished run of the job this is."""
+        # The same run has the same folder, and is measured by the same code.
         for index, run in enumerate(self.submissions):
             is_same = (run.folder, run.cache_key) == (submission.folder, submission.cache_key)
             if is_same and not self.is_recorded(index) and (self.result(index) or self.is_alive):
@@ -225,7 +221,9 @@ class Watch:
         if self._queued.state != "FAILED" or not output.is_file():
             return ""
         line = wording.last_line(output.read_text(encoding="utf-8", errors="replace"))
-        return f": {line} ({output})" if line else ""
+        if line:
+            return f": {line} ({output})"
+        return ""
 
     def _update(self) -> None:
         """Ask Slurm for the job; a decided failure stays."""
@@ -282,11 +280,9 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
 
 
 def has_decided(job: QueuedJob, result: JobResult, seconds: float) -> bool:
-    """Return whether a job's state explains a failure.
-
-    Slurm ends processes before it shows that it ends their job: for a while a run that it kills is a failed task of a
-    job that still runs.
-    """
+    """Return whether a job's state explains a failure."""
+    # Slurm ends processes before it shows that it ends their job: for a while a run that it kills is a failed task of a
+    # job that still runs.
     if job.phase is Phase.OVER or job.state == "COMPLETING":
         return job.phase is Phase.OVER
     # Ended by a signal: -9 in Python, above 128 where a program reports it of a process that it started.

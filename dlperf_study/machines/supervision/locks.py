@@ -32,10 +32,7 @@ REMEDY = "Wait for it to end, as --wait does (WAIT=1 with make), or end it."
 
 @contextmanager
 def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
-    """Hold the lock of a file for a ``purpose``.
-
-    Raises BusyError when another process holds it; the message has its id and its purpose.
-    """
+    """Hold the lock of a file for a ``purpose``; raises BusyError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "r+", opener=_open_private) as file:
         _take(file.fileno(), conflict, path)
@@ -56,11 +53,8 @@ def is_held(path: Path) -> bool:
 
 
 def runtime_folder() -> Path:
-    """Return a private folder, the same in every shell.
-
-    It is the one that systemd makes for a user who is logged in, otherwise one in the temporary folder.
-    Raises BusyError when another user owns a folder or a link of that name.
-    """
+    """Return a private folder, the same in every shell; raises BusyError."""
+    # It is the one that systemd makes for a user who is logged in, otherwise one in the temporary folder.
     folder = Path("/run/user") / str(os.getuid())
     if os.access(folder, os.W_OK):
         return folder
@@ -76,11 +70,8 @@ def runtime_folder() -> Path:
 
 @contextmanager
 def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
-    """Hold the lock of whatever this study measures on.
-
-    A queue gives every run separate nodes: then it is enough that no other controller runs the same study.
-    Raises BusyError when another process holds it; the message names the process.
-    """
+    """Hold the lock of whatever this study measures on; raises BusyError."""
+    # A queue gives every run separate nodes: then it is enough that no other controller runs the same study.
     purpose = f"study {study}"
     if launchers.load(cluster.launcher).queue(cluster):
         held = _held_by_controllers(StudyPaths.of(study).lock, purpose, "would submit and cancel each other's jobs")
@@ -92,10 +83,7 @@ def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def machine_lock(purpose: str) -> Iterator[None]:
-    """Hold the lock of this machine.
-
-    Raises BusyError when another process measures here; the message names it, and what it measures.
-    """
+    """Hold the lock of this machine; raises BusyError."""
     with _held_by_controllers(machine_lock_file(), purpose, "would spoil each other"):
         yield
 

@@ -3,7 +3,8 @@
 A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
 papermill and the imports of notebooks loaded: they take over two seconds, once per study instead of once per notebook.
 The lifeline is a pipe: when the controller dies, in whatever way, it closes, and the process ends its kernel and
-itself.
+itself. The kernel is forked from that process too, before it has threads or an event loop, and waits until papermill
+asks for it.
 """
 
 import multiprocessing
@@ -19,21 +20,17 @@ from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from ipykernel.kernelapp import IPKernelApp
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 from jupyter_core.paths import jupyter_runtime_dir
 
-from dlperf_study.core.signals import INTERRUPTIONS
-from dlperf_study.machines.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
+from dlperf_study.core.signals import INTERRUPTIONS, die_with_parent
+from dlperf_study.machines.supervision import processes
 from dlperf_study.machines.supervision.locks import OwnedFolder
-from dlperf_study.machines.supervision.processes import (
-    CONTROLLER_MARK,
-    end_marked,
-    ending_words,
-    new_mark,
-    stopped_names,
-)
 
 
 @contextmanager
@@ -71,6 +68,95 @@ _IMPORTS = (
 _FORK.set_forkserver_preload([__name__, *_IMPORTS])
 
 
+#: A kernel shows figures once matplotlib is imported in it, which here was earlier.
+_OPTIONS = ("--matplotlib=inline",)
+
+
+class ForkedKernel:
+    """The process of one kernel; Jupyter uses it like a ``subprocess.Popen``."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self) -> None:
+        request, self._sender = multiprocessing.Pipe(duplex=False)
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._sender.close()
+            _wait_and_serve(request)
+        request.close()
+
+    def start(self, connection_file: str, folder: str | None, environment: Mapping[str, str]) -> None:
+        """Let the kernel listen on the sockets that the connection file names."""
+        self._sender.send((connection_file, folder, dict(environment)))
+        self._sender.close()
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal, or None."""
+        return self._exit_code(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for the end; return the exit code."""
+        return self._exit_code(0)
+
+    def _exit_code(self, options: int) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, options)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the kernel has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the kernel at once, from any thread."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class ForkedKernelProvisioner(LocalProvisioner):  # type: ignore[misc]
+    """Uses a forked kernel where Jupyter would start a process."""
+
+    def __init__(self, kernel: ForkedKernel, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._kernel = kernel
+
+    async def launch_kernel(self, cmd: list[str], **settings: Any) -> KernelConnectionInfo:
+        """Start the kernel; ``cmd`` would start one without what is imported here."""
+        self._kernel.start(self.parent.connection_file, settings.get("cwd"), settings["env"])
+        self.process = self._kernel
+        self.pid = self.pgid = self._kernel.pid
+        return self.connection_info
+
+
+def _wait_and_serve(request: Connection) -> NoReturn:
+    """Serve as a kernel in this process, which ends with its parent."""
+    code = 1
+    try:
+        die_with_parent()
+        # As a kernel that Jupyter starts has: a signal to the group of either is not for the other.
+        os.setsid()
+        connection_file, folder, environment = request.recv()
+        os.environ.clear()
+        os.environ.update(environment)
+        if folder:
+            os.chdir(folder)
+        IPKernelApp.launch_instance(argv=["-f", connection_file, *_OPTIONS], parent_handle=os.getppid())
+        code = 0
+    except EOFError:
+        # The notebook has ended before it asked for a kernel.
+        code = 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Without the exit handlers of the process from which this one was forked.
+        os._exit(code)
+
+
 @dataclass(frozen=True)
 class Execution:
     """A notebook to execute, with its parameters and environment."""
@@ -89,10 +175,10 @@ class NotebookProcess:
         # It would be started with the server of notebooks, and unblock signals then.
         resource_tracker.ensure_running()
         self.execution = execution
-        self._mark = new_mark()
+        self._mark = processes.new_mark()
         lifeline, self._lifeline = _FORK.Pipe(duplex=False)
         self._runtime = OwnedFolder()
-        runtime = {CONTROLLER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
+        runtime = {processes.CONTROLLER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
         environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
         with closing(lifeline), ExitStack() as unless_started:
@@ -105,7 +191,7 @@ class NotebookProcess:
         """Wait for the end; return the exit code, or None."""
         self._process.join(timeout_seconds)
         if code := self._process.exitcode:
-            self._write_reason(f"the notebook process {ending_words(code)}")
+            self._write_reason(f"the notebook process {processes.ending_words(code)}")
         return self._process.exitcode
 
     def end(self) -> None:
@@ -115,7 +201,7 @@ class NotebookProcess:
         if is_started:
             self._process.kill()
             self._process.join()
-        end_marked(CONTROLLER_MARK, self._mark)
+        processes.end_marked(processes.CONTROLLER_MARK, self._mark)
         self._runtime.remove()
         self._lifeline.close()
         if was_running:
@@ -123,12 +209,14 @@ class NotebookProcess:
 
     def stopped(self) -> list[str]:
         """Return its processes that a signal has stopped."""
-        return [f"{name} is stopped by a signal" for name in stopped_names(self._process.pid)]
+        return [f"{name} is stopped by a signal" for name in processes.stopped_names(self._process.pid)]
 
     def errors(self) -> str:
         """Return what the process printed, or its reason."""
         errors = self.execution.errors
-        return errors.read_text(errors="replace").strip() if errors.exists() else ""
+        if errors.exists():
+            return errors.read_text(errors="replace").strip()
+        return ""
 
     def _write_reason(self, reason: str) -> None:
         """Write a reason where the process printed none."""
@@ -140,11 +228,9 @@ class NotebookProcess:
 
 @contextmanager
 def _interruptions_deferred() -> Iterator[None]:
-    """Let what interrupts a controller wait meanwhile.
-
-    The server of notebooks, which the first of them starts, inherits the blocked SIGINT: a Ctrl-C in the terminal is
-    not for it. Other threads may still receive it, and the main thread then handles it.
-    """
+    """Let what interrupts a controller wait meanwhile."""
+    # The server of notebooks, which the first of them starts, inherits the blocked SIGINT: a Ctrl-C in the terminal is
+    # not for it. Other threads may still receive it, and the main thread then handles it.
     received: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     interruptions = INTERRUPTIONS if is_main else ()
@@ -173,7 +259,7 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
         lifeline.poll(None)
         # First of all: it would record that what it measures was ended, and the run as one that failed.
         kernel.kill()
-        end_marked(CONTROLLER_MARK, environment[CONTROLLER_MARK])
+        processes.end_marked(processes.CONTROLLER_MARK, environment[processes.CONTROLLER_MARK])
         shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
         os._exit(1)
 
@@ -234,10 +320,8 @@ class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
         self.is_done = False
 
     async def _async_interrupt_kernel(self) -> None:
-        """Interrupt the kernel if it is busy; a shutdown begins with this whether it is or not.
-
-        A kernel that has sent its last reply, and is about to be idle, would print the interrupt as an error.
-        """
+        """Interrupt the kernel if it is busy; a shutdown begins with this whether it is or not."""
+        # A kernel that has sent its last reply, and is about to be idle, would print the interrupt as an error.
         if not self.is_done:
             await super()._async_interrupt_kernel()
 

@@ -51,10 +51,8 @@ def is_running(process: str) -> bool:
 
 
 def _start_ticks(pid: str) -> str:
-    """Return when a process started, in clock ticks.
-
-    The time of day that psutil gives is another one after the clock was set.
-    """
+    """Return when a process started, in clock ticks."""
+    # The time of day that psutil gives is another one after the clock was set.
     try:
         status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -74,10 +72,7 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
 
 
 def end_orphans() -> tuple[str, ...]:
-    """End what dead controllers left; return ``pid: program``.
-
-    Raises RunError where one can't be ended, as while it waits for a device: it would compute beside what is measured.
-    """
+    """End what dead controllers left; return ``pid: program``; raises RunError."""
     orphans = {}
     for variable in (RUN_MARK, CONTROLLER_MARK):
         for process in marked(variable):
@@ -106,10 +101,8 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 
 def end_children() -> list[str]:
-    """End all processes below this one; return ``pid: program``.
-
-    A process that is just starting a program has no environment that can be read, so its mark would not be found.
-    """
+    """End all processes below this one; return ``pid: program``."""
+    # A process that is just starting a program has no environment that can be read, so its mark would not be found.
     ended: list[str] = []
     while children := [child for child in psutil.Process().children() if _is_alive(child)]:
         processes: dict[int, psutil.Process] = {}
@@ -121,11 +114,9 @@ def end_children() -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
-    """Kill processes and wait; return ``pid: program`` of each.
-
-    Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it.
-    Dead and not reaped: in a container there may be no process that reaps.
-    """
+    """Kill processes and wait; return ``pid: program`` of each."""
+    # Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it. Dead and not
+    # reaped: in a container there may be no process that reaps.
     processes = list(processes)
     names = []
     for process in processes:
@@ -172,11 +163,9 @@ def _variable(process: psutil.Process, variable: str) -> str | None:
 
 
 def _is_orphan(process: psutil.Process, variable: str) -> bool:
-    """Return whether the owner of a marked process is dead.
-
-    The owner is the process that the mark names. On other machines than its own, and in a container with process
-    ids of its own, it is the node agent of the run.
-    """
+    """Return whether the owner of a marked process is dead."""
+    # The owner is the process that the mark names. On other machines than its own, and in a container with process ids
+    # of its own, it is the node agent of the run.
     mark = _variable(process, variable) or ""
     name, _, host = mark.rpartition("@")
     has_our_ids = False

@@ -17,7 +17,7 @@ from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import TableColumn
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import INTERLEAVED, RunStatus
-from dlperf_study.training.part_names import same_alone
+from dlperf_study.training.parts import same_alone
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.
 _NUMBERS = (

@@ -12,12 +12,11 @@ from queue import Empty, Full, Queue
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.study.configuration import PARAMETERS, Configuration
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.data_loaders import _samples
-from dlperf_study.training.data_loaders._base import Batch, Consumer, batch_positions
+from dlperf_study.training.data_loaders._base import NO_IMAGES, Batch, Consumer, batch_positions
 from dlperf_study.training.data_loaders._samples import Samples, configured_samples
 
-NO_IMAGES = PARAMETERS["image_dataset"].default
 MOST_IMAGES, MOST_BYTES = 1024, 64 * 2**20
 #: Of the values 0 to 255, if all are as frequent.
 UNIFORM_MEAN, UNIFORM_DEVIATION = 127.5, 73.9
@@ -36,7 +35,7 @@ class MadeUpSamples:
         self._labels = generator.integers(0, configuration.classes, count, dtype=np.int64)
 
     def __getitem__(self, position: int) -> tuple[Any, Any]:
-        """Return image [3, S, S] float32 of mean 0 and variance 1, and label [] int64."""
+        """Return image [3, S, S] float32 and label [] int64."""
         import numpy as np
 
         index = position % len(self._labels)
@@ -55,7 +54,7 @@ class MadeUpSamples:
         return images, labels
 
     def pixel_batch(self, positions: range) -> Batch:
-        """Return pixels [N, 3, S, S] uint8, not yet normalised, and labels [N] int64."""
+        """Return pixels [N, 3, S, S] uint8 and labels [N] int64."""
         import numpy as np
 
         indices = np.asarray(positions) % len(self._labels)
@@ -63,7 +62,7 @@ class MadeUpSamples:
 
 
 def standardise(pixels: Any, out: Any) -> None:
-    """Write 8-bit values to ``out``, float32 of the same shape, with mean 0 and variance 1."""
+    """Write 8-bit values to ``out``, float32, standardised."""
     import numpy as np
 
     np.copyto(out, pixels)
@@ -72,17 +71,14 @@ def standardise(pixels: Any, out: Any) -> None:
 
 
 def host_samples(configuration: Configuration) -> Samples | MadeUpSamples:
-    """Return the samples of the image dataset of a configuration, or made-up ones if it names none."""
-    return (
-        MadeUpSamples(configuration) if configuration.image_dataset == NO_IMAGES else configured_samples(configuration)
-    )
+    """Return the samples of the image dataset, or made-up ones."""
+    if configuration.image_dataset == NO_IMAGES:
+        return MadeUpSamples(configuration)
+    return configured_samples(configuration)
 
 
 def host_batches(configuration: Configuration, consumer: Consumer) -> Generator[Batch, None, None]:
-    """Yield, without end, the batches of a rank: images float32 [N, 3, S, S] and labels int64 [N].
-
-    Each batch has memory of its own.
-    """
+    """Yield the batches of a rank, each with memory of its own."""
     samples = host_samples(configuration)
     for positions in batch_positions(configuration, consumer):
         yield samples.batch(positions)
@@ -97,7 +93,7 @@ class PixelFormat:
 
 
 def pixel_format(configuration: Configuration) -> PixelFormat:
-    """Return the format of the pixels of ``pixel_batches``: files have the three colours of a pixel side by side."""
+    """Return the format of the pixels of ``pixel_batches``."""
     size = configuration.image_size
     if configuration.image_dataset == NO_IMAGES:
         return PixelFormat((3, size, size), standardise)
@@ -105,10 +101,7 @@ def pixel_format(configuration: Configuration) -> PixelFormat:
 
 
 def pixel_batches(configuration: Configuration, consumer: Consumer) -> Generator[Batch, None, None]:
-    """Yield the batches of ``host_batches`` before they are normalised: pixels uint8, and labels int64 [N].
-
-    They have a quarter of the bytes.
-    """
+    """Yield the batches of ``host_batches``, not yet normalised: a quarter of the bytes."""
     samples = host_samples(configuration)
     for positions in batch_positions(configuration, consumer):
         yield samples.pixel_batch(positions)
@@ -116,10 +109,6 @@ def pixel_batches(configuration: Configuration, consumer: Consumer) -> Generator
 
 #: How long a thread waits for the queue before it looks whether the thread at the other end has ended.
 POLL_SECONDS = 0.2
-
-
-def no_interruption() -> None:
-    """Do nothing: the generator never waits for long."""
 
 
 class QueuedBatches:
@@ -133,7 +122,7 @@ class QueuedBatches:
         source: str,
         batches: Generator[Batch, None, None],
         depth: int,
-        interrupt: Callable[[], None] = no_interruption,
+        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         self._source, self._interrupt = source, interrupt
         self._queue: Queue[Batch] = Queue(depth)

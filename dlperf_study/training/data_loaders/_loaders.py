@@ -21,7 +21,7 @@ Loader = Callable[[Any, Iterator[range], int, int], Iterator[Batch]]
 
 
 def workers_and_prefetch(source: DataLoader, configuration: Configuration) -> tuple[int, int]:
-    """Return the number of worker processes of a rank, and how many batches they prepare."""
+    """Return the number of workers, and of batches ahead."""
     return int(source.setting(configuration, "data_workers")), source.prefetch(configuration)
 
 
@@ -54,7 +54,7 @@ def torch_loader(samples: Any, positions: Iterator[range], workers: int, prefetc
 
 
 def batches_per_worker(prefetch: int, workers: int) -> int:
-    """Return how many batches each worker prepares ahead, so that all together prepare at least ``prefetch``."""
+    """Return how many batches each worker prepares ahead."""
     return math.ceil(prefetch / workers)
 
 
@@ -103,11 +103,9 @@ class LoadedBatches:
         return images, labels
 
     def close(self) -> None:
-        """End the worker processes now.
-
-        A thread refers to the iterator of Paddle, and an error that was raised to that of PyTorch: neither goes when
-        this source does.
-        """
+        """End the worker processes now."""
+        # A thread refers to the iterator of Paddle, and an error that was raised to that of PyTorch: neither goes when
+        # this source does.
         for name in _ENDS_WORKERS:
             if end_workers := getattr(self._batches, name, None):
                 end_workers()
@@ -154,10 +152,8 @@ def load_samples(samples: Any, positions: Iterator[range], workers: int, prefetc
 
 
 def load_images(reporting: Any, positions: Iterator[range], workers: int, prefetch: int) -> Iterator[Batch]:
-    """Load images that TensorFlow decodes, cuts, scales and normalises.
-
-    Order, cuts and flips are those of the other loaders; its decoder and its scaling round in other ways than Pillow.
-    """
+    """Load images that TensorFlow decodes, cuts, scales and normalises."""
+    # Order, cuts and flips are those of the other loaders; its decoder and its scaling round in other ways than Pillow.
     import tensorflow as tf
 
     samples: Samples = reporting.samples
@@ -187,13 +183,13 @@ def load_images(reporting: Any, positions: Iterator[range], workers: int, prefet
 
 
 def _first(positions: Iterator[range]) -> tuple[range, Iterator[range]]:
-    """Return the positions of the first batch, and the iterator with them."""
+    """Return the first positions, and the iterator with them."""
     first = next(positions)
     return first, chain([first], positions)
 
 
 def _loaded(rows: Any, sample: Callable[..., Any], batch: int, workers: int, prefetch: int) -> Any:
-    """Return the dataset of the batches of the samples of rows, made by threads of its own."""
+    """Return the dataset of batches, made by threads of its own."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -205,7 +201,7 @@ def _loaded(rows: Any, sample: Callable[..., Any], batch: int, workers: int, pre
 
 
 def _contents(samples: Samples, positions: Iterator[range], is_encoded: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Yield of each batch the labels, the files or pixels of its images, the boxes [N, 4], and which are mirrored."""
+    """Yield labels, contents, boxes and mirroring of each batch."""
     import numpy as np
 
     for of_batch in positions:
@@ -215,7 +211,7 @@ def _contents(samples: Samples, positions: Iterator[range], is_encoded: bool) ->
 
 
 def _content(samples: Samples, position: int, is_encoded: bool) -> tuple[Any, Any, Any, Any]:
-    """Return the label, the file or the pixels [height, width, 3], the box and whether it is mirrored."""
+    """Return label, file or pixels, box and mirroring."""
     import numpy as np
 
     image_dataset: Any = samples.image_dataset
@@ -230,7 +226,7 @@ def _content(samples: Samples, position: int, is_encoded: bool) -> tuple[Any, An
 
 
 def _image_sample(samples: Samples, is_encoded: bool) -> Callable[[Any, Any, Any, Any], tuple[Any, Any]]:
-    """Return what makes a sample of label, content, box and whether it is mirrored."""
+    """Return what makes a sample of a content."""
 
     def sample(label: Any, content: Any, box: Any, is_mirrored: Any) -> tuple[Any, Any]:
         image = decoded(content) if is_encoded else content
@@ -247,7 +243,7 @@ def decoded(file: Any) -> Any:
 
 
 def augmented(image: Any, size: int, box: Any, is_mirrored: Any) -> Any:
-    """Return the box of an image, scaled, perhaps mirrored, and normalised: float32 [3, size, size]."""
+    """Return a part of an image: float32 [3, size, size]."""
     import tensorflow as tf
 
     left, top, right, bottom = tf.unstack(box)

@@ -26,10 +26,8 @@ ENDPOINTS_VARIABLE = "DLPERF_STUDY_PRODUCERS"
 
 
 def add_producers(job: Job, configuration: Configuration) -> Job:
-    """Return a job with a producer for each rank, on the node of its rank or on the next one.
-
-    Ports are shared by the nodes: the first producer of each node has the same.
-    """
+    """Return a job with a producer for each rank."""
+    # Ports are shared by the nodes: the first producer of each node has the same.
     ranks_per_node, distance = configuration.devices_per_node, int(configuration.remote_producers)
     trainer = next(task for task in job.tasks if task.role is TaskRole.TRAINER)
     tasks: list[Task] = []
@@ -44,12 +42,12 @@ def add_producers(job: Job, configuration: Configuration) -> Job:
 
 
 def producer_endpoint(rank: int) -> str:
-    """Return where the producer of a rank sends, as the environment of this process has it."""
+    """Return where the producer of a rank sends."""
     return os.environ[ENDPOINTS_VARIABLE].split(",")[rank]
 
 
 def main() -> None:
-    """Serve the batches of the rank until this process is ended, at the address that the host's name has here."""
+    """Serve the batches of the rank until this process ends."""
     die_with_parent()
     require_code_of_controller()
     file = Path(os.environ[CONFIGURATION_VARIABLE])

@@ -28,7 +28,7 @@ Box = tuple[float, float, float, float]
 
 
 def augmented(image: Any, size: int, generator: Any) -> Any:
-    """Return a random crop of a Pillow image, scaled and perhaps mirrored: 8-bit pixels [size, size, 3]."""
+    """Return a random crop of an image: uint8 [size, size, 3]."""
     import numpy as np
     from PIL.Image import Resampling, Transpose
 
@@ -39,7 +39,7 @@ def augmented(image: Any, size: int, generator: Any) -> Any:
 
 
 def normalise(pixels: Any, out: Any) -> None:
-    """Write 8-bit pixels [S, S, 3], normalised, to ``out``, float32 [3, S, S]."""
+    """Write 8-bit pixels [S, S, 3], normalised, to ``out``."""
     import numpy as np
 
     for channel, (scale, offset) in enumerate(normalisation()):
@@ -48,12 +48,12 @@ def normalise(pixels: Any, out: Any) -> None:
 
 
 def random_draws(width: int, height: int, generator: Any) -> tuple[Box, bool]:
-    """Return the part of an image that is cut out, and whether it is mirrored."""
+    """Return the box that is cut out, and whether it is mirrored."""
     return random_box(width, height, generator), bool(generator.random() < 0.5)
 
 
 def random_box(width: int, height: int, generator: Any) -> Box:
-    """Return left, top, right and bottom, in pixels, of a random part of an image."""
+    """Return left, top, right and bottom of a random part."""
     for _ in range(TRIES):
         area = width * height * generator.uniform(*AREA)
         ratio = math.exp(generator.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
@@ -66,7 +66,7 @@ def random_box(width: int, height: int, generator: Any) -> Box:
 
 
 def _central_box(width: int, height: int) -> Box:
-    """Return the largest part in the centre whose ratio of width to height is allowed."""
+    """Return the largest allowed part in the centre."""
     part_width, part_height = min(width, round(height * RATIO[1])), min(height, round(width / RATIO[0]))
     left, top = (width - part_width) // 2, (height - part_height) // 2
     return left, top, left + part_width, top + part_height
@@ -74,7 +74,7 @@ def _central_box(width: int, height: int) -> Box:
 
 @cache
 def normalisation() -> list[tuple[Any, Any]]:
-    """Return (scale, offset), float32, of each channel, by which values from 0 to 255 become normalised ones."""
+    """Return scale and offset of each channel, for values to 255."""
     import numpy as np
 
     pairs = zip(MEAN, DEVIATION, strict=True)
@@ -95,7 +95,7 @@ class Samples:
         self._order: tuple[int, Any] = (-1, ())
 
     def __getitem__(self, position: int) -> tuple[Any, Any]:
-        """Return image [3, S, S] float32 and label [] int64; raises ImageDatasetError for a broken one."""
+        """Return image and label; raises ImageDatasetError for a broken one."""
         import numpy as np
 
         image = np.empty((3, self.size, self.size), dtype=np.float32)
@@ -104,7 +104,7 @@ class Samples:
         return image, label
 
     def batch(self, positions: range) -> Batch:
-        """Return images [N, 3, S, S] float32 and labels [N] int64; raises ImageDatasetError as for one sample."""
+        """Return images [N, 3, S, S] float32 and labels [N] int64."""
         import numpy as np
 
         images = np.empty((len(positions), 3, self.size, self.size), dtype=np.float32)
@@ -115,7 +115,7 @@ class Samples:
         return images, labels
 
     def pixel_batch(self, positions: range) -> Batch:
-        """Return pixels [N, S, S, 3] uint8, not yet normalised, and labels [N] int64; raises ImageDatasetError too."""
+        """Return pixels [N, S, S, 3] uint8 and labels [N] int64."""
         import numpy as np
 
         batch = np.empty((len(positions), self.size, self.size, 3), dtype=np.uint8)
@@ -125,13 +125,13 @@ class Samples:
         return batch, labels
 
     def _pixels(self, position: int) -> tuple[Any, Any]:
-        """Return the pixels of a position [S, S, 3] uint8, and the label."""
+        """Return pixels [S, S, 3] uint8 and label."""
         index = self.index(position)
         pixels = augmented(self.image_dataset.image(index), self.size, self._generator(position))
         return pixels, self.image_dataset.labels[index]
 
     def draws(self, position: int, width: int, height: int) -> tuple[Any, Any]:
-        """Return which box [4] of the image at a position is cut out, and whether it is mirrored."""
+        """Return the box [4] of a position, and its mirroring."""
         import numpy as np
 
         box, is_mirrored = random_draws(width, height, self._generator(position))
@@ -143,7 +143,7 @@ class Samples:
         return np.random.default_rng((self._seed, CROP, position))
 
     def index(self, position: int) -> int:
-        """Return which image of the set is at a position: every pass has a random order of its own."""
+        """Return which image is at a position, by its pass."""
         import numpy as np
 
         pass_number, offset = divmod(position, len(self.image_dataset))
@@ -156,10 +156,10 @@ class Samples:
 
 
 def image_dataset_of_this_process() -> ImageDataset:
-    """Return the image dataset whose folder the environment has; raises ImageDatasetError."""
+    """Return the image dataset of this process; raises ImageDatasetError."""
     return open_image_dataset(Path(os.environ[FOLDER_VARIABLE]))
 
 
 def configured_samples(configuration: Configuration) -> Samples:
-    """Return the samples of this process's image dataset in the size and with the seed of a configuration."""
+    """Return the samples of this process's image dataset."""
     return Samples(image_dataset_of_this_process(), configuration.image_size, configuration.seed)

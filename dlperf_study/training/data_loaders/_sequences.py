@@ -4,8 +4,8 @@ Sequence ``p`` of the common order belongs to replica ``p % replicas``; it follo
 does which of its positions are masked.
 """
 
-from collections.abc import Iterator
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import models
@@ -18,11 +18,8 @@ TOKENS, MASKING = 2, 3
 MASK = 103
 
 
-class Tokens(Protocol):
-    """Sequences of tokens by their position in the common order."""
-
-    def __call__(self, position: int, length: int) -> Any:
-        """Return ``length`` tokens, int64."""
+#: ``tokens(position, length)``: int64 tokens of the sequence at a position of the common order.
+Tokens = Callable[[int, int], Any]
 
 
 def sequence_model(configuration: Configuration) -> SequenceModel:
@@ -31,7 +28,7 @@ def sequence_model(configuration: Configuration) -> SequenceModel:
 
 
 def made_up_tokens(configuration: Configuration) -> Tokens:
-    """Return tokens that are drawn from the whole vocabulary, each as often as the others."""
+    """Return tokens drawn from the whole vocabulary."""
     import numpy as np
 
     vocabulary, seed = sequence_model(configuration).sizes.vocabulary, configuration.seed
@@ -43,18 +40,17 @@ def made_up_tokens(configuration: Configuration) -> Tokens:
 
 
 def sequence_batches(configuration: Configuration, consumer: Consumer, tokens: Tokens) -> Iterator[Batch]:
-    """Yield, without end, the batches of a replica as its model takes them: see ``SequenceModel``."""
+    """Yield the batches of a replica; see ``SequenceModel``."""
     is_masked = sequence_model(configuration).task == MASKED
     for positions in batch_positions(configuration, consumer):
-        yield (
-            masked_batch(configuration, tokens, positions)
-            if is_masked
-            else next_tokens(tokens, positions, configuration.sequence_length)
-        )
+        if is_masked:
+            yield masked_batch(configuration, tokens, positions)
+        else:
+            yield next_tokens(tokens, positions, configuration.sequence_length)
 
 
 def next_tokens(tokens: Tokens, positions: range, length: int) -> Batch:
-    """Return tokens [N, T] and after each of them the next [N, T], both int64."""
+    """Return tokens [N, T] and the next ones [N, T], int64."""
     import numpy as np
 
     rows = np.stack([tokens(position, length + 1) for position in positions])

@@ -6,21 +6,13 @@ sources, their order, crops and pixels are not.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.user_commands import command_line, install_command
-from dlperf_study.study.configuration import PARAMETERS, Configuration
-from dlperf_study.training.data_loaders._base import Batch, Consumer, DataLoader
-from dlperf_study.training.data_loaders._samples import (
-    AREA,
-    DEVIATION,
-    LARGEST_VALUE,
-    MEAN,
-    RATIO,
-    image_dataset_of_this_process,
-)
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.data_loaders import _samples
+from dlperf_study.training.data_loaders._base import Batch, Consumer, DataLoader, image_dataset_obstacles
 from dlperf_study.training.image_datasets.class_folders import ClassFolders
 
 #: How many images the reader chooses the next one from.
@@ -60,14 +52,8 @@ class DaliBatches:
         self._outputs = self._pipeline = None
 
 
-def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield that the configuration names no images."""
-    if configuration.image_dataset == PARAMETERS["image_dataset"].default:
-        yield "data_loader dali needs an image_dataset"
-
-
 def _pipeline(configuration: Configuration, consumer: Consumer, device_index: int | None) -> Any:
-    """Return the pipeline of a rank; ``device_index`` is that of its GPU, or None."""
+    """Return the pipeline of a rank and its GPU."""
     from nvidia.dali import Pipeline, fn, types
 
     pipeline = Pipeline(
@@ -88,10 +74,10 @@ def _pipeline(configuration: Configuration, consumer: Consumer, device_index: in
 
 
 def _files(configuration: Configuration, consumer: Consumer) -> Any:
-    """Return the nodes of a pipeline for the contents of the files and the labels of a rank."""
+    """Return the nodes for the files and labels of a rank."""
     from nvidia.dali import fn
 
-    images = image_dataset_of_this_process()
+    images = _samples.image_dataset_of_this_process()
     if not isinstance(images, ClassFolders):
         raise RunError(f"data_loader dali reads folders of JPEGs; {images.path} has another format")
     return fn.readers.file(
@@ -106,13 +92,13 @@ def _files(configuration: Configuration, consumer: Consumer) -> Any:
 
 
 def _augmented(files: Any, size: int, on_gpu: bool) -> Any:
-    """Return the node of a pipeline for images [N, 3, size, size] float32 of these files."""
+    """Return the node for images [N, 3, size, size] float32."""
     from nvidia.dali import fn, types
 
     decoder, processor = ("mixed", "gpu") if on_gpu else ("cpu", "cpu")
     decoded = fn.decoders.image(files, device=decoder, output_type=types.RGB)
     crops = fn.random_resized_crop(
-        decoded, device=processor, size=[size, size], random_area=AREA, random_aspect_ratio=RATIO
+        decoded, device=processor, size=[size, size], random_area=_samples.AREA, random_aspect_ratio=_samples.RATIO
     )
     return fn.crop_mirror_normalize(
         crops,
@@ -120,25 +106,29 @@ def _augmented(files: Any, size: int, on_gpu: bool) -> Any:
         dtype=types.FLOAT,
         output_layout="CHW",
         mirror=fn.random.coin_flip(probability=0.5),
-        mean=[LARGEST_VALUE * value for value in MEAN],
-        std=[LARGEST_VALUE * value for value in DEVIATION],
+        mean=[_samples.LARGEST_VALUE * value for value in _samples.MEAN],
+        std=[_samples.LARGEST_VALUE * value for value in _samples.DEVIATION],
     )
 
 
 def _device_index(library: str) -> int | None:
-    """Return the GPU on which the library of this process trains; None on a CPU."""
+    """Return the GPU of this process; None on a CPU."""
     if library == "torch":
         import torch
 
-        return int(torch.cuda.current_device()) if torch.cuda.is_available() else None
+        if torch.cuda.is_available():
+            return int(torch.cuda.current_device())
+        return None
     import paddle
 
     device = str(paddle.get_device())
-    return int(device.partition(":")[2]) if device.startswith("gpu") else None
+    if device.startswith("gpu"):
+        return int(device.partition(":")[2])
+    return None
 
 
 def _from_dlpack(library: str) -> Any:
-    """Return the function of a library that takes an array on its GPU over without a copy."""
+    """Return what takes over an array on a GPU."""
     if library == "torch":
         from torch.utils import dlpack
     else:
@@ -149,7 +139,9 @@ def _from_dlpack(library: str) -> Any:
 def _reason(error: RuntimeError) -> str:
     """Return the line of DALI's message that says what failed."""
     match = _FAILURE.search(str(error))
-    return (match[1] or match[2]) if match else str(error).splitlines()[-1]
+    if match:
+        return match[1] or match[2]
+    return str(error).splitlines()[-1]
 
 
 def batches_ahead(configuration: Configuration) -> int:
@@ -161,7 +153,7 @@ DATA_LOADER = DataLoader(
     name="dali",
     display_name="DALI",
     open=DaliBatches,
-    obstacles=obstacles,
+    obstacles=image_dataset_obstacles,
     libraries=("paddle", "torch"),
     packages=("nvidia-dali-cuda120",),
     batches_ahead=batches_ahead,

@@ -13,7 +13,7 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.parameter import SEQUENCES
-from dlperf_study.training.data_loaders._base import Batch, Consumer, DataLoader
+from dlperf_study.training.data_loaders._base import Consumer, DataLoader, RequestedBatches
 from dlperf_study.training.data_loaders._sequences import TOKENS, Tokens, sequence_batches, sequence_model
 
 TOKEN_BYTES = 2
@@ -22,23 +22,15 @@ _CHUNK, _MOST_COMPARED = 2**24, 2**29
 NO_FILE = PARAMETERS["token_file"].default
 
 
-class TokenSequences:
-    """Batches of a replica from the file of a configuration; raises RunError if it can't be used."""
-
-    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        if obstacle := file_obstacle(configuration):
-            raise RunError(obstacle)
-        self._batches = sequence_batches(configuration, consumer, tokens_of_file(configuration))
-
-    def next(self) -> Batch:
-        return next(self._batches)
-
-    def close(self) -> None:
-        """Do nothing: there is neither a thread nor a process."""
+def open_file(configuration: Configuration, consumer: Consumer) -> RequestedBatches:
+    """Return the batches of a file; raises RunError if unusable."""
+    if obstacle := file_obstacle(configuration):
+        raise RunError(obstacle)
+    return RequestedBatches(sequence_batches(configuration, consumer, _tokens(configuration)))
 
 
-def tokens_of_file(configuration: Configuration) -> Tokens:
-    """Return the tokens of a configuration's file, from a random position for each sequence."""
+def _tokens(configuration: Configuration) -> Tokens:
+    """Return the tokens of a file, from a random position for each sequence; raises RunError."""
     import numpy as np
 
     path, seed = configuration.token_file, configuration.seed
@@ -55,10 +47,9 @@ def tokens_of_file(configuration: Configuration) -> Tokens:
 
 
 def file_obstacle(configuration: Configuration) -> str:
-    """Return why the file of a configuration can't be used on this machine; empty if it can.
-
-    Of a file of more than a gibibyte the first one is compared with the vocabulary, and each sequence when it is taken.
-    """
+    """Return why a file can't be used here; empty if it can."""
+    # Of a file of more than a gibibyte the first one is compared with the vocabulary, and each sequence when it is
+    # taken.
     path = Path(configuration.token_file)
     if configuration.samples != SEQUENCES or next(obstacles(configuration, ""), ""):
         return ""
@@ -79,7 +70,9 @@ def file_obstacle(configuration: Configuration) -> str:
         return f"token_file {path} has {tokens}; a sequence and its last target are {needed:,}"
     largest = _largest_token(str(path), size, path.stat().st_mtime_ns)
     is_known = largest < sequence_model(configuration).sizes.vocabulary
-    return "" if is_known else _above_vocabulary(str(path), largest, configuration)
+    if is_known:
+        return ""
+    return _above_vocabulary(str(path), largest, configuration)
 
 
 def _above_vocabulary(path: str, token: int, configuration: Configuration) -> str:
@@ -89,7 +82,7 @@ def _above_vocabulary(path: str, token: int, configuration: Configuration) -> st
 
 @cache
 def _largest_token(path: str, size: int, modified: int) -> int:
-    """Return the largest token of a file, or of its beginning; ``size`` and ``modified`` tell its versions apart."""
+    """Return the largest token of this version of a file."""
     mapped = _mapped(path)
     compared = min(len(mapped), _MOST_COMPARED)
     return max(int(mapped[start : min(start + _CHUNK, compared)].max()) for start in range(0, compared, _CHUNK))
@@ -102,7 +95,7 @@ def _mapped(path: str) -> Any:
 
 
 def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield that the configuration names no file, or one whose place depends on the current folder."""
+    """Yield that no file is named, or no absolute path."""
     if configuration.token_file == NO_FILE:
         yield "data_loader mapped_tokens needs a token_file"
     elif not Path(configuration.token_file).is_absolute():
@@ -112,7 +105,7 @@ def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
 DATA_LOADER = DataLoader(
     name="mapped_tokens",
     display_name="token file",
-    open=TokenSequences,
+    open=open_file,
     obstacle_here=file_obstacle,
     obstacles=obstacles,
     settings={"token_file": "none"},

@@ -23,7 +23,9 @@ def open_dataset(configuration: Configuration, consumer: Consumer) -> LoadedBatc
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches the workers prepare."""
     workers, prefetch = workers_and_prefetch(DATA_LOADER, configuration)
-    return batches_per_worker(prefetch, workers) * workers if workers else 0
+    if workers:
+        return batches_per_worker(prefetch, workers) * workers
+    return 0
 
 
 DATA_LOADER = DataLoader(

@@ -17,7 +17,7 @@ def open_queue(configuration: Configuration, consumer: Consumer) -> QueuedBatche
 
 
 def batches_ahead(configuration: Configuration) -> int:
-    """Return how many batches are finished: those in the queue, and the one that the thread is about to put there."""
+    """Return the batches in the queue, and the thread's."""
     return DATA_LOADER.prefetch(configuration) + 1
 
 

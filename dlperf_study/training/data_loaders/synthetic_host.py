@@ -6,12 +6,11 @@ from the seed and its step.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parameter import IMAGES, SEQUENCES
-from dlperf_study.training.data_loaders._base import Batch, Batches, Consumer, DataLoader
-from dlperf_study.training.data_loaders._random_batches import random_generator
+from dlperf_study.training.data_loaders._base import Batch, Consumer, DataLoader, RequestedBatches, random_generator
 from dlperf_study.training.data_loaders._sequences import made_up_tokens, sequence_batches
 
 #: Uniform values between minus this and this have variance 1.
@@ -20,7 +19,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 def paddle_batch(configuration: Configuration, seed: int) -> Batch:
-    """Return a batch of Paddle's tensors on the CPU, also where the process trains on a GPU or by a static graph."""
+    """Return a batch of Paddle's tensors, always on the CPU."""
     import paddle
 
     shape = [configuration.batch_per_device, 3, configuration.image_size, configuration.image_size]
@@ -58,37 +57,17 @@ MAKERS: Mapping[str, Callable[[Configuration, int], Batch]] = {
 }
 
 
-class HostSequences:
-    """Batches of tokens that are made when they are requested."""
-
-    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        self._batches = sequence_batches(configuration, consumer, made_up_tokens(configuration))
-
-    def next(self) -> Batch:
-        return next(self._batches)
-
-    def close(self) -> None:
-        """Do nothing: there is neither a thread nor a process."""
+def open_batches(configuration: Configuration, consumer: Consumer) -> RequestedBatches:
+    """Return the batches of a rank."""
+    if configuration.samples == SEQUENCES:
+        return RequestedBatches(sequence_batches(configuration, consumer, made_up_tokens(configuration)))
+    return RequestedBatches(_images(configuration, consumer))
 
 
-class HostBatches:
-    """Batches that are made when they are requested."""
-
-    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        self._configuration, self._make = configuration, MAKERS[consumer.library]
-        self._seeds = random_generator(configuration, consumer.replica)
-
-    def next(self) -> Batch:
-        return self._make(self._configuration, int(self._seeds.integers(1, LARGEST_SEED)))
-
-    def close(self) -> None:
-        """Do nothing: there is neither a thread nor a process."""
-
-
-def open_batches(configuration: Configuration, consumer: Consumer) -> Batches:
-    """Return the batches of a rank: of images, or of tokens."""
-    kind = HostSequences if configuration.samples == SEQUENCES else HostBatches
-    return kind(configuration, consumer)
+def _images(configuration: Configuration, consumer: Consumer) -> Iterator[Batch]:
+    make, seeds = MAKERS[consumer.library], random_generator(configuration, consumer.replica)
+    while True:
+        yield make(configuration, int(seeds.integers(1, LARGEST_SEED)))
 
 
 DATA_LOADER = DataLoader(

@@ -23,7 +23,7 @@ SENT_AHEAD = RECEIVED_AHEAD = 1
 
 
 def open_connection(configuration: Configuration, consumer: Consumer) -> QueuedBatches:
-    """Start the thread of a rank, and connect it to the producer of the rank."""
+    """Connect the thread of a rank to its producer."""
     import zmq
 
     context = zmq.Context()
@@ -33,7 +33,7 @@ def open_connection(configuration: Configuration, consumer: Consumer) -> QueuedB
 
 
 def received_batches(context: Any, configuration: Configuration, endpoint: str) -> Generator[Batch, None, None]:
-    """Yield what a producer sends, normalised; raises RunError if nothing arrives in time."""
+    """Yield what a producer sends; raises RunError after the limit."""
     import numpy as np
     import zmq
 
@@ -57,10 +57,8 @@ def received_batches(context: Any, configuration: Configuration, endpoint: str) 
 
 
 def image_buffers(configuration: Configuration) -> list[Any]:
-    """Return memory for the batches of the queue, the one that is trained on, and the one that is being written.
-
-    New memory for every batch would cost more than normalising does.
-    """
+    """Return memory for the batches of the queue, the one that is trained on, and the one that is being written."""
+    # New memory for every batch would cost more than normalising does.
     import numpy as np
 
     size = configuration.image_size
@@ -69,13 +67,13 @@ def image_buffers(configuration: Configuration) -> list[Any]:
 
 
 def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield that there is no other node on which batches could be made."""
+    """Yield that there is no other node for producers."""
     if configuration.remote_producers and configuration.nodes == 1:
         yield "remote_producers needs nodes of at least 2"
 
 
 def produce(configuration: Configuration, consumer: Consumer, endpoint: str) -> None:
-    """Send the batches of a rank to whoever connects to the endpoint, until this process is ended."""
+    """Send the batches of a rank until this process ends."""
     import zmq
 
     socket: Any = zmq.Context().socket(zmq.PUSH)
@@ -86,7 +84,7 @@ def produce(configuration: Configuration, consumer: Consumer, endpoint: str) -> 
 
 
 def batches_ahead(configuration: Configuration) -> int:
-    """Return how many are in the queue, in the hands of its thread, at both ends of ZeroMQ and in the connection."""
+    """Return those in queue, thread, ZeroMQ and connection."""
     return DATA_LOADER.prefetch(configuration) + 1 + RECEIVED_AHEAD + SENT_AHEAD + 1
 
 

@@ -37,7 +37,7 @@ class ClusterView(Protocol):
 
     @property
     def container(self) -> tuple[str, ...]:
-        """What is put before the command of every task, so that it runs in a container of its own; empty for none."""
+        """The command prefix of every task; empty for none."""
 
     @property
     def agent_python(self) -> str:
@@ -84,41 +84,19 @@ class ObservedTrainer(Trainer, Protocol):
 
 
 def computation_obstacle(trainer: Trainer) -> str:
-    """Return why a trainer can do no step without its communication; empty if it can."""
+    """Return why no step can be without communication, or nothing."""
     return str(getattr(trainer, "computation_obstacle", ""))
 
 
 def observations(trainer: Trainer) -> dict[str, Any]:
-    """Return the fields of the rank log that a trainer has observed in the first step, if it observes any."""
+    """Return what a trainer observed in the first step."""
     observed: dict[str, Any] = getattr(trainer, "observations", dict)()
     return observed
 
 
-def no_wrong_version(version: str) -> str:
-    """Return nothing: every version can train."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Framework:
-    """One way to train: how to start it, how to be one rank of it, and what is specific to its library.
-
-    ``display_name`` is what pages call it.
-    One of ``packages`` must be installed; the versions of ``further_packages`` matter too.
-    ``obstacles`` yields every reason why a configuration can't run, given the cluster and the library's version: None
-    if it is not installed, "" if nobody knows because its Python can't be used.
-    ``wrong_version`` returns why a version of the library can't train in any configuration, or nothing; for it,
-    ``version_remedy`` is what to do.
-    ``refused_strategies`` appear in published studies and are not built here, each with the reason.
-    ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
-    ``decided_variables``: but not those that begin so, for a configuration decides their values.
-    ``gpu_support`` imports the library and returns what it can do with the GPUs here; None: it trains on CPUs only.
-    ``compilers`` are those that are built, by their level, each with what imports the library and returns why it can't
-    compile so here, or nothing; None: it always can.
-    ``gpu_remedy`` is the command that installs a build for GPUs in this project's own environment.
-    ``allocator`` makes what the library counts of its memory; None: it counts nothing.
-    ``alone`` is the library that trains a single rank by itself: frameworks with the same one differ in nothing there.
-    """
+    """One way to train; ``docs/adding-a-part.md`` describes the fields."""
 
     name: str
     display_name: str
@@ -130,7 +108,7 @@ class Framework:
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
     further_packages: tuple[str, ...] = ()
-    wrong_version: Callable[[str], str] = no_wrong_version
+    wrong_version: Callable[[str], str] = lambda version: ""
     version_remedy: str = ""
     refused_strategies: dict[str, str] = field(default_factory=dict)
     environment_prefixes: tuple[str, ...] = ()
@@ -142,10 +120,10 @@ class Framework:
     alone: str = ""
 
     def version_in(self, versions: Mapping[str, str]) -> str | None:
-        """Return the version of the library, given those of the installed packages; None: it is not installed.
-
-        The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
-        """
+        """Return the library's version among installed packages, or None."""
+        # The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
         version = next((versions[name] for name in self.packages if name in versions), None)
         further = [f"{name} {versions.get(name)}" for name in self.further_packages]
-        return " with ".join([version, *further]) if version else None
+        if version:
+            return " with ".join([version, *further])
+        return None

@@ -26,17 +26,15 @@ RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView) -> Iterator[str]:
-    """Yield what Horovod can't do with the devices of a cluster."""
+    """Yield what Horovod can't do with these devices."""
     if configuration.hierarchical and cluster.device != "gpu":
         yield "hierarchical is for NCCL and MPI; gloo, which communicates between CPUs, ignores it"
 
 
 def job(configuration: Configuration, cluster: ClusterView, environment: dict[str, str]) -> Job:
-    """Return one ``horovodrun`` on the first node; it reaches the other nodes by a command named ``ssh``.
-
-    A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank.
-    Without ``--disable-cache`` it remembers for an hour which hosts it could reach.
-    """
+    """Return one ``horovodrun``, which reaches other nodes by ``ssh``."""
+    # A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank. Without
+    # ``--disable-cache`` it remembers for an hour which hosts it could reach.
     python, devices = cluster.python_for(configuration.framework), configuration.devices_per_node
     hosts = ",".join(f"{{host_{node}}}:{devices}" for node in range(configuration.nodes))
     argv = (
@@ -56,7 +54,7 @@ def job(configuration: Configuration, cluster: ClusterView, environment: dict[st
 
 
 def settings(configuration: Configuration) -> dict[str, str]:
-    """Return the settings of Horovod; a value that the configuration leaves to Horovod is not set."""
+    """Return the settings of Horovod that a configuration decides."""
     values = {
         "HOROVOD_FUSION_THRESHOLD": configuration.fusion_mib * MIB if configuration.fusion_mib >= 0 else None,
         "HOROVOD_CYCLE_TIME": configuration.cycle_time_ms if configuration.cycle_time_ms >= 0 else None,
@@ -66,10 +64,8 @@ def settings(configuration: Configuration) -> dict[str, str]:
 
 
 def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
-    """Show a rank the GPUs of its node: ``horovodrun`` gives all ranks the environment of the first one.
-
-    Call this before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
-    """
+    """Show a rank the GPUs of its node, not the first's."""
+    # Call this before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
     if GPUS_OF_NODES in environment:
         environment[VISIBLE_DEVICES] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
 

@@ -49,13 +49,14 @@ DEFAULT_SETTINGS = {
 }
 
 
-def unbuilt_levels(
+def unsuitable_parts(
     configuration: Configuration,
+    library: str,
     levels: Levels,
     settings: tuple[str, ...] = (),
     refused: Mapping[Any, str] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Yield each level that a configuration requests and that no code here implements.
+    """Yield each level that is not built, and why model or data loader can't be used with a library.
 
     ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the levels that it
     refuses for a specific reason.
@@ -73,17 +74,6 @@ def unbuilt_levels(
         value = getattr(configuration, name)
         if value != default and name not in (*settings, *read_by_model, *read_by_source):
             yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
-
-
-def unsuitable_parts(
-    configuration: Configuration,
-    library: str,
-    levels: Levels,
-    settings: tuple[str, ...] = (),
-    refused: Mapping[Any, str] = MappingProxyType({}),
-) -> Iterator[str]:
-    """Yield why levels, the model and the data loader can't be used with the library; see ``unbuilt_levels``."""
-    yield from unbuilt_levels(configuration, levels, settings, refused)
     yield from model_obstacles(configuration, library)
     yield from data_loader_obstacles(configuration, library)
 
@@ -95,32 +85,34 @@ def server_obstacles(configuration: Configuration) -> Iterator[str]:
 
 
 def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
-    """Yield that a framework trains on images alone, where samples are sequences."""
+    """Yield that a framework is built for images alone."""
     if configuration.samples == SEQUENCES:
         yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
 
 
 def sequence_model(configuration: Configuration) -> SequenceModel | None:
-    """Return the model of a configuration if it is a transformer; None for another one, and where there is none."""
+    """Return the model if it is a transformer, or None."""
     model = models.load(configuration.model) if configuration.model in models.names() else None
-    return model if isinstance(model, SequenceModel) else None
+    if isinstance(model, SequenceModel):
+        return model
+    return None
 
 
 def image_obstacles(configuration: Configuration, name: str) -> Iterator[str]:
-    """Yield that the model trains on images, where what has this name is for transformers only."""
+    """Yield that ``name`` is for transformers, and the model isn't."""
     if configuration.model in models.names() and not sequence_model(configuration):
         yield f"model {configuration.model} trains on images, but {name} is for transformers only"
 
 
 def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:
-    """Yield that the batch of a device can't be divided into its micro-batches."""
+    """Yield that a batch can't be divided into its micro-batches."""
     batch, parts = configuration.batch_per_device, configuration.micro_batches
     if batch % parts:
         yield f"batch_per_device {batch} can't be divided into {parts} equal micro_batches"
 
 
 def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
-    """Yield why a device does not compute so: its number formats, the scaling of losses in these, and cuDNN."""
+    """Yield why a device does not compute so."""
     precision, scaling, autotuning = configuration.precision, configuration.loss_scaling, configuration.cudnn_autotune
     if scaling != "none" and precision not in SCALED:
         yield f"loss_scaling {level(scaling)} is for precision {' and '.join(SCALED)}, not {level(precision)}"
@@ -131,14 +123,14 @@ def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]
 
 
 def require_compiler(configuration: Configuration, compilers: Compilers) -> None:
-    """Raise UnsupportedError with the library's reason if the compiler of a configuration does not work here."""
+    """Raise UnsupportedError if a compiler does not work here."""
     why = compilers.get(configuration.compiler)
     if why and (obstacle := why()):
         raise UnsupportedError(f"compiler {configuration.compiler}: {obstacle}")
 
 
 def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield each reason why the model can't be built with the library as configured."""
+    """Yield each reason why the model can't be built."""
     try:
         model = models.load(configuration.model)
     except StudyFileError as error:
@@ -148,7 +140,7 @@ def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]
 
 
 def data_loader_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield each reason why the data loader can't make batches for tensors of the library as configured."""
+    """Yield each reason why the data loader can't be used."""
     try:
         source = data_loaders.load(configuration.data_loader)
     except StudyFileError as error:
@@ -163,16 +155,15 @@ def data_loader_obstacles(configuration: Configuration, library: str) -> Iterato
 
 
 def missing_further_package(version: str) -> str:
-    """Return which further package is not installed, or nothing; ``version``: of ``Framework.version_in``."""
+    """Return which further package is not installed, or nothing."""
     *_, name, last = ("", "", *version.split())
-    return name if last == str(None) else ""
+    if last == str(None):
+        return name
+    return ""
 
 
 def missing_library(library: str, version: str | None, remedy: str) -> Iterator[str]:
-    """Yield that a library, or what it trains with, is not installed, and the command that installs it.
-
-    ``version``: as ``Framework.version_in`` returns it.
-    """
+    """Yield what is not installed by ``Framework.version_in``, and the remedy."""
     if version is None or (library := missing_further_package(version)):
         here = f"`{remedy}` installs it in this project's own environment"
         yield f"{library} is not installed in the Python that the cluster file names for it; {here}"

@@ -29,7 +29,7 @@ REFUSED_BY_NAME = tuple(entry[0] for entry in _ON_GPUS_ONLY)
 
 
 def obstacles(configuration: Configuration, device: str) -> Iterator[str]:
-    """Yield each reason why Paddle does not train so on a device."""
+    """Yield why Paddle does not train so on a device."""
     yield from device_obstacles(configuration, device)
     if configuration.precision not in FULL and device != "gpu":
         yield f"precision {configuration.precision}: Paddle trains in it on GPUs only ({CPU_REASON!r})"
@@ -46,7 +46,7 @@ def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
 
 
 def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
-    """Yield what Paddle does not divide, and what divides it instead."""
+    """Yield what Paddle does not divide, and what does."""
     for parameter, least, divided, message, framework in _ON_GPUS_ONLY:
         value = getattr(configuration, parameter)
         if value < least:

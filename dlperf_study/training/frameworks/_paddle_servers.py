@@ -63,11 +63,9 @@ class StaticProgram:
 
     @cached_property
     def step(self) -> Any:
-        """The program that a trainer runs in each step.
-
-        With asynchronous servers its ``send`` operator pushes the gradients. With synchronous ones it has none: it
-        leaves the gradients in the global scope, from where the client pushes them.
-        """
+        """The program that a trainer runs in each step."""
+        # With asynchronous servers its ``send`` operator pushes the gradients. With synchronous ones it has none: it
+        # leaves the gradients in the global scope, from where the client pushes them.
         if not self._is_synchronous:
             return self.main
         for name in self._send_operator().input("X"):
@@ -86,7 +84,7 @@ class StaticProgram:
 
     @cached_property
     def zero_gradients(self) -> Any:
-        """A program that makes gradients of zeros, and pushes or keeps them as ``step`` does with its own."""
+        """A program that pushes or keeps gradients of zeros."""
         import paddle
 
         program = paddle.static.Program()
@@ -105,7 +103,7 @@ class StaticProgram:
 
     @property
     def first_product(self) -> str:
-        """The name of the output of the first convolution, or else of the first matrix product; "" if none."""
+        """The output of the first convolution, or matrix product."""
         outputs: dict[str, str] = {}
         for operator in self.main.global_block().ops:
             if operator.type in PRODUCTS:
@@ -114,9 +112,11 @@ class StaticProgram:
 
     @property
     def memory_format(self) -> str:
-        """The memory format of the first convolution; "" if there is none."""
+        """The memory format of the first convolution, or nothing."""
         convolutions = [operator for operator in self.main.global_block().ops if operator.type == "conv2d"]
-        return str(convolutions[0].attr("data_format")).lower() if convolutions else ""
+        if convolutions:
+            return str(convolutions[0].attr("data_format")).lower()
+        return ""
 
     def parameter_elements(self) -> list[int]:
         """Return the number of elements of each trained parameter."""
@@ -153,15 +153,15 @@ class Client(ABC):
 
     @abstractmethod
     def finish_step(self) -> None:
-        """Communicate what the program of a step has not; then this trainer has the parameters of the next step."""
+        """Communicate the rest of a step."""
 
     @abstractmethod
     def communicate(self, push_zeros: Callable[[], Any]) -> Callable[[], None]:
-        """Return one communication alone; ``push_zeros`` runs the program that makes gradients of zeros."""
+        """Return one communication alone, of pushed zeros."""
 
     @abstractmethod
     def settle(self) -> Drain:
-        """Wait until all updates are applied and pulled; return how long those of this trainer were pending."""
+        """Wait for all updates; return how long own ones took."""
 
     def pull(self) -> None:
         """Fetch all dense parameters; returns when they are here."""
@@ -205,11 +205,9 @@ class AsynchronousClient(Client):
         return communicate
 
     def settle(self) -> Drain:
-        """Wait until every pushed gradient of all trainers is applied, then pull.
-
-        A flush looks every 100 ms whether gradients are pending, and not before the first of these. So a second one,
-        of nothing, is taken off, and it is how much longer they may have been pending.
-        """
+        """Wait until all pushed gradients are applied, then pull."""
+        # A flush looks every 100 ms whether gradients are pending, and not before the first of these. So a second one,
+        # of nothing, is taken off, and it is how much longer they may have been pending.
         flushes = []
         for _ in range(2):
             start = time.perf_counter()
@@ -230,11 +228,9 @@ class SynchronousClient(Client):
         self._communicator = SynchronousCommunicator(runtime, dense_tables)
 
     def finish_step(self) -> None:
-        """Push the gradients, wait until their mean is applied, and pull.
-
-        The last barrier is among the trainers: one that began its next barrier of the servers, while a server has not
-        yet released another trainer from the last, would make both wait forever.
-        """
+        """Push the gradients, wait until their mean is applied, and pull."""
+        # The last barrier is among the trainers: one that began its next barrier of the servers, while a server has not
+        # yet released another trainer from the last, would make both wait forever.
         self._communicator.push()
         self._communicator.apply_mean()
         self.pull()
@@ -249,7 +245,7 @@ class SynchronousClient(Client):
 
 
 def connect(strategy: str) -> Client:
-    """Connect to the servers, once they answer; the first trainer gives them their parameters."""
+    """Connect to the servers once they answer."""
     from paddle.distributed import fleet
     from paddle.distributed.ps.utils.public import get_the_one_recv_context
 
@@ -259,11 +255,13 @@ def connect(strategy: str) -> Client:
     runtime.ps_desc_builder.ps_desc.init_gflags = CLIENT_FLAGS
     fleet.init_worker()
     tables = dict(get_the_one_recv_context(runtime.context, split_dense_table=runtime.is_heter_ps_mode))
-    return SynchronousClient(runtime, tables) if strategy == "sync" else AsynchronousClient(runtime, tables)
+    if strategy == "sync":
+        return SynchronousClient(runtime, tables)
+    return AsynchronousClient(runtime, tables)
 
 
 def join() -> None:
-    """Join the job with the role that the environment of this process gives it."""
+    """Join the job in the role of this process."""
     from paddle.base import libpaddle
     from paddle.distributed import fleet
 
@@ -284,10 +282,7 @@ class SynchronousCommunicator:
     """Pushes this trainer's gradients, and has their mean over all trainers applied."""
 
     def __init__(self, runtime: Any, dense_tables: dict[int, list[str]]) -> None:
-        """Make the communicator of a connected trainer.
-
-        Raises RunError if this build of Paddle keeps its objects in another way than 3.0.0 does.
-        """
+        """Make the communicator of a connected trainer; raises RunError."""
         import paddle
         from paddle.base import libpaddle
 
@@ -306,17 +301,16 @@ class SynchronousCommunicator:
         self._pushes = [(address, _address(context), scope) for context in contexts]
 
     def push(self) -> None:
-        """Push the gradients, which are persistable variables of the global scope; returns when servers have them."""
+        """Push the gradients from the global scope to the servers."""
         for push in self._pushes:
             self._push_of_a_table(*push)
 
     def apply_mean(self) -> None:
-        """Wait until all trainers have pushed and every server has applied the mean of their gradients."""
+        """Wait until every server has applied the mean of all trainers."""
         self._worker.barrier(SEND_BARRIER)
 
 
 def _communicator(runtime: Any, dense_tables: dict[int, list[str]]) -> Any:
-    """Make the synchronous communicator as Paddle's runtime makes that of other modes."""
     import paddle
     from paddle.distributed.communicator import Communicator
     from paddle.distributed.ps.utils.public import DistributedMode
@@ -337,5 +331,5 @@ def _communicator(runtime: Any, dense_tables: dict[int, list[str]]) -> Any:
 
 
 def _address(instance: Any) -> int | None:
-    """Return the address of the C++ object of a pybind11 instance, which keeps it directly after its header."""
+    """Return the address of a pybind11 instance's C++ object."""
     return ctypes.c_void_p.from_address(id(instance) + object.__basicsize__).value

@@ -17,7 +17,7 @@ from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import Levels
 from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
 from dlperf_study.training.libraries import tensorflow as tensorflow_library
-from dlperf_study.training.libraries._base import Output
+from dlperf_study.training.libraries._base import Output, Step
 from dlperf_study.training.libraries._tensorflow_updates import KEPT, LossScaler, Optimizer
 from dlperf_study.training.libraries.tensorflow import TensorFlow
 
@@ -64,7 +64,7 @@ def obstacles(
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
+    """Return the environment of the ranks of a node."""
     variables = _processes.common_environment(configuration) | {VISIBLE_DEVICES: ""}
     if cluster.device != "gpu":
         return variables
@@ -82,7 +82,7 @@ class FunctionGroup(Communication):
     """All ranks, which average gradients inside of functions."""
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return the context in which variables of the network are made."""
+        """Return the context in which variables are made."""
         return nullcontext()
 
     @abstractmethod
@@ -90,7 +90,7 @@ class FunctionGroup(Communication):
         """Return the means of tensors over all ranks."""
 
     def run(self, step: "FunctionStep", batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
-        """Return the loss of a step whose gradients are ``communicated`` before the update."""
+        """Return the loss of a step with ``communicated`` gradients."""
         loss, gradients = step.compute(*batch)
         step.scaler.update(communicated(gradients), step.update)
         return loss
@@ -101,7 +101,7 @@ class FunctionGroup(Communication):
 
     @abstractmethod
     def averages_alone(self, tensors: list[Any]) -> list[Any]:
-        """Return the means of tensors over all ranks, outside of a step."""
+        """Return means over all ranks, outside of a step."""
 
     def all_reduce(self, tensors: Sequence[Any]) -> Callable[[], None]:
         """Return what averages tensors as a step does."""
@@ -115,7 +115,7 @@ class FunctionGroup(Communication):
         return communicate
 
 
-class FunctionStep:
+class FunctionStep(Step):
     """One step of training, with its gradients averaged over all ranks or, as ``local``, without that."""
 
     def __init__(self, library: TensorFlow, network: Any, group: FunctionGroup) -> None:
@@ -147,10 +147,6 @@ class FunctionStep:
     def observed(self, batch: tuple[Any, ...], layer: Any) -> tuple[list[Output], dict[str, int]]:
         self(batch)
         return tensorflow_library.outputs(self._communicating.get_concrete_function(*batch).graph), {}
-
-    def update_kernels(self) -> dict[str, str]:
-        """Return nothing: TensorFlow can't be asked."""
-        return {}
 
     def loss_scaling(self) -> LossScaling | None:
         return self.scaler.state()
@@ -186,6 +182,3 @@ class FunctionTrainer(CollectiveTrainer):
 
     def parameter_checksum(self) -> str:
         return self._checksum(map(self._group.own, self.layer.parameters))
-
-    def _without_communication(self) -> AbstractContextManager[Any]:
-        return nullcontext()

@@ -41,10 +41,7 @@ def obstacles(
     levels: Levels = LEVELS,
     library: str = "torch",
 ) -> Iterator[str]:
-    """Yield each reason why PyTorch can't run the configuration; ``levels`` are those that the framework builds.
-
-    ``library``: which one has this ``version``; None: it is not installed.
-    """
+    """Yield why PyTorch can't run a configuration; ``library`` has this version."""
     yield from _obstacles.server_obstacles(configuration)
     yield from _obstacles.device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
@@ -56,7 +53,7 @@ def obstacles(
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
+    """Return the environment of the ranks of a node."""
     variables = _processes.common_environment(configuration)
     variables |= _processes.tf32_environment(configuration, cluster.device)
     return variables | {VISIBLE_DEVICES: ""} | _processes.gpu_environment(cluster, node)

@@ -41,11 +41,9 @@ class DividedTrainer(DataParallelTrainer):
         return super().first_step(batch)
 
     def _distribute_gradients(self, batch: tuple[Any, ...]) -> None:
-        """Let ``DistributedDataParallel`` distribute gradients as in all later steps, where it wraps the model.
-
-        At first it communicates all at once. In its second pass the ranks agree on several buffers, in the order in
-        which the gradients of the first one were ready.
-        """
+        """Let ``DistributedDataParallel`` distribute gradients as in all later steps, where it wraps the model."""
+        # At first it communicates all at once. In its second pass the ranks agree on several buffers, in the order in
+        # which the gradients of the first one were ready.
         import torch
 
         if not hasattr(self.model, "reducer"):
@@ -56,22 +54,21 @@ class DividedTrainer(DataParallelTrainer):
                 self.train_step.without_update(batch)
 
     def parameter_checksum(self) -> str:
-        """Return a digest of the parameters; of divided ones, of this rank's part once it has changed.
-
-        Before that, it is the digest of the whole model: ranks must divide the same one, which nobody sends to all.
-        """
+        """Return a digest of the parameters of this rank."""
+        # Before that, it is the digest of the whole model: ranks must divide the same one, which nobody sends to all.
         if not self._whole_checksum:
             return super().parameter_checksum()
         digest = self._checksum(self._trained_parameters())
-        return self._whole_checksum if digest == self._first_checksum else digest
+        if digest == self._first_checksum:
+            return self._whole_checksum
+        return digest
 
     def _trained_parameters(self) -> list[Any]:
-        """Return what this rank trains, of divided parameters its part of them."""
         return self._library.trained_parameters(self.layer)
 
     @contextmanager
     def _dividing(self) -> Iterator[None]:
-        """Keep digest and sizes of the whole model before it is divided, and the digest of this rank's part after."""
+        """Keep digests and sizes of the whole and of this part."""
         description = super().description()
         self._whole_sizes = {name: description[name] for name in ("parameters", "gradient_bytes")}
         self._whole_checksum = super().parameter_checksum()
@@ -80,11 +77,9 @@ class DividedTrainer(DataParallelTrainer):
 
 
 def device_mesh(layout: Layout, device: Any) -> Any:
-    """Return the mesh of the dimensions with several ranks, by their names, the outermost first.
-
-    Every rank of the job must call it, after the ranks have met. ``mesh["tensor"].get_group()`` is the group of this
-    rank in a dimension; a dimension of one rank has none.
-    """
+    """Return the mesh of the dimensions with several ranks."""
+    # Every rank of the job must call it, after the ranks have met. ``mesh["tensor"].get_group()`` is the group of this
+    # rank in a dimension; a dimension of one rank has none.
     import torch
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -95,15 +90,13 @@ def device_mesh(layout: Layout, device: Any) -> Any:
 
 
 def forget_groups(mesh: Any) -> None:
-    """Let groups end with the training: PyTorch keeps meshes to the end of Python, where threads of gloo can abort it.
-
-    No collective of the mesh can be done after this.
-    """
+    """Let groups end with the training."""
+    # No collective of the mesh can be done after this.
     mesh._pg_registry.clear()
 
 
 def _own_group(layout: Layout, dimension: Dimension) -> Any:
-    """Return the group of this rank in a dimension. All ranks make all groups, in one order, as PyTorch requires."""
+    """Return this rank's group in a dimension; all ranks make all groups."""
     import torch.distributed as dist
 
     limit, own_group = timedelta(seconds=collective_seconds()), None
@@ -116,7 +109,7 @@ def _own_group(layout: Layout, dimension: Dimension) -> Any:
 
 
 def undivided_sizes(configuration: Configuration) -> Iterator[str]:
-    """Yield which sizes of the model can't be divided equally; an uneven vocabulary can be divided."""
+    """Yield which sizes of the model can't be divided equally."""
     model, degree = sequence_model(configuration), configuration.tensor_parallel
     if not model:
         return
@@ -129,11 +122,9 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
 
 
 def divide(network: Any, mesh: Any, between_matrices: bool) -> None:
-    """Divide the matrices of a transformer among the ranks of a mesh; ``between_matrices``: sequences too, there.
-
-    The parts of a network have the names that ``_transformer.py`` gives them; a stage of a pipeline has some of
-    them. Between stages there are features, of a divided sequence each rank's part.
-    """
+    """Divide the matrices of a transformer among a mesh."""
+    # The parts of a network have the names that ``_transformer.py`` gives them; a stage of a pipeline has some of them.
+    # Between stages there are features, of a divided sequence each rank's part.
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     from torch.distributed.tensor.parallel import PrepareModuleOutput, parallelize_module
     from torch.nn import Parameter
@@ -151,7 +142,7 @@ def divide(network: Any, mesh: Any, between_matrices: bool) -> None:
 
 
 def _styles(network: Any, between_matrices: bool) -> dict[str, Any]:
-    """Return how each part of a network is divided, and what comes into it."""
+    """Return how each part of a network is divided."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -183,12 +174,12 @@ def _styles(network: Any, between_matrices: bool) -> dict[str, Any]:
 
 
 def _has(network: Any, name: str) -> bool:
-    """Return whether a network has a part; ``*`` is its first block."""
+    """Return whether a network has a part or, by ``*``, its first block has."""
     return name.replace("*", next(iter(network.blocks))) in dict(network.named_modules())
 
 
 def _tie(network: Any) -> None:
-    """Let the head have the weights of the embedding again: dividing them made two of the one parameter."""
+    """Let the head have the weights of the embedding again."""
     del network.head.weight
 
     def share(head: Any, _: Any) -> None:
@@ -199,7 +190,7 @@ def _tie(network: Any) -> None:
 
 
 def by_placement(parameters: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return groups of parameters for an optimizer, which can't update divided and whole ones at once."""
+    """Return groups for an optimizer: divided parameters, and whole ones."""
     groups: dict[bool, list[Any]] = {}
     for parameter in parameters:
         groups.setdefault(hasattr(parameter, "to_local"), []).append(parameter)
@@ -207,10 +198,8 @@ def by_placement(parameters: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def divide_gradients(parameters: Iterable[Any]) -> None:
-    """Divide gradients as their parameters are, adding up those that ranks have parts of the sum of.
-
-    Such a gradient would be added up each time that somebody reads it.
-    """
+    """Divide gradients as their parameters are."""
+    # Such a gradient would be added up each time that somebody reads it.
     for parameter in parameters:
         if hasattr(parameter, "to_local") and parameter.grad.placements != parameter.placements:
             parameter.grad = parameter.grad.redistribute(placements=parameter.placements)

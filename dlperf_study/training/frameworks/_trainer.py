@@ -42,7 +42,7 @@ class Communication(ABC):
         """Return what all-reduces tensors as a step does its gradients."""
 
     def gpu_support(self) -> GpuSupport | None:
-        """Return the support of GPUs whose NCCL communicates between them; None: the rank log names no library."""
+        """Return the support of GPUs with NCCL, or None."""
         return None
 
     def leave(self) -> None:  # noqa: B027
@@ -58,7 +58,7 @@ class CollectiveTrainer:
 
     computation_obstacle = ""
     layer: Any
-    model: Any
+    model: Any = None
     train_step: Step
     computation_step: Callable[[Any], Any]
 
@@ -72,14 +72,14 @@ class CollectiveTrainer:
         self._collectives: StepCollectives | None = None
 
     def observe_collectives(self) -> None:
-        """Let the communication be all collectives of a step, which are observed in the first one."""
+        """Observe all collectives of the first step."""
         library = self._library
         self._collectives = StepCollectives(self._configuration.layout, library.collectives, library.device)
         if self.world_size > 1:
             self.communication_kind = COLLECTIVES
 
     def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log about library, device and model."""
+        """Return the facts of the rank log."""
         library = self._library
         elements, gradient_bytes, threads = 0, 0, 0
         for parameter in library.trained_parameters(self.layer):
@@ -97,18 +97,18 @@ class CollectiveTrainer:
         return description | _base.model_facts(self._configuration)
 
     def transfer_batch(self, *batch: Any) -> Any:
-        """Return a batch as tensors on the device, images in their memory format."""
+        """Return a batch as tensors on the device."""
         return self._library.placed(*batch)
 
     def first_step(self, batch: Any) -> str:
-        """Do the first step and observe it; return the number format in which the network computed."""
+        """Do the first step; return its number format."""
         observed: AbstractContextManager[Any] = self._collectives.observed() if self._collectives else nullcontext()
         with observed:
             self._first_outputs, self._held_bytes = self.train_step.observed(batch, self.layer)
         return _base.observed_format(self._first_outputs, self._library.products)
 
     def tuning(self) -> dict[str, str]:
-        """Return, after the first step, the levels of what tunes the library; cuDNN is for GPUs only."""
+        """Return the levels of what tunes the library."""
         levels = self.train_step.update_kernels()
         if self._library.uses_gpu():
             levels["cudnn_autotune"] = self._library.autotuning()
@@ -117,7 +117,7 @@ class CollectiveTrainer:
         return levels
 
     def observations(self) -> dict[str, Any]:
-        """Return what was observed of the first step: what it communicates, and which bytes this rank holds."""
+        """Return collectives and held bytes of the first step."""
         observations: dict[str, Any] = {}
         if self._held_bytes:
             observations["held_bytes"] = self._held_bytes
@@ -127,14 +127,14 @@ class CollectiveTrainer:
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Keep steps from communicating; what they change is taken back. Raises RunError if they can't be."""
+        """Keep steps local, and take them back; raises RunError."""
         if self.computation_obstacle:
             raise RunError(self.computation_obstacle)
         with self.train_step.restored(), self._without_communication():
             yield
 
     def communicate(self, size: int) -> Callable[[], None]:
-        """Return what all-reduces the first ``size`` bytes of the gradients, or does all collectives of a step."""
+        """Return what communicates ``size`` bytes, or all collectives."""
         if self._collectives:
             return self._collectives.alone()
         buffers = self._buffers()
@@ -145,7 +145,7 @@ class CollectiveTrainer:
         return self._communication.all_reduce(tensors)
 
     def communication_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
-        """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
+        """Return what does collectives of one kind or group."""
         assert self._collectives
         return self._collectives.alone(kind, group)
 
@@ -157,7 +157,9 @@ class CollectiveTrainer:
 
     def agreed_maximum(self, value: float) -> float:
         """Return the largest ``value`` of all ranks."""
-        return self._communication.maximum(value) if self.world_size > 1 else value
+        if self.world_size > 1:
+            return self._communication.maximum(value)
+        return value
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
@@ -172,30 +174,30 @@ class CollectiveTrainer:
         return self.train_step.loss_scaling()
 
     def settle(self) -> Drain:
-        """Wait for the device: a step ends with its update applied, so nothing is pending."""
+        """Wait for the device: nothing is pending then."""
         self._library.synchronise()
         return Drain()
 
     def parameter_checksum(self) -> str:
-        """Return a digest of all parameters but those of a class shard, which belong to one rank."""
+        """Return a digest of the parameters that all ranks share."""
         return self._checksum(self._library.replicated_parameters(self.layer))
 
     def _checksum(self, parameters: Iterable[Any]) -> str:
         return _base.checksum(map(self._library.array, parameters))
 
     def close(self) -> None:
-        """Wait for the others, so that no rank leaves while one still communicates; then leave the job."""
+        """Leave the job, after the others have communicated."""
         self.barrier()
         self._forget()
         self._communication.leave()
 
     def _buffers(self) -> list[Buffer]:
-        """Return the buffers in which a step transfers its gradients: here one for each parameter."""
+        """Return the buffers of a step: one for each parameter."""
         return list(map(self._library.buffer, self._library.replicated_parameters(self.layer)))
 
     def _without_communication(self) -> AbstractContextManager[Any]:
         """Return the context in which computation steps communicate nothing."""
-        context: AbstractContextManager[Any] = self.model.no_sync()
+        context: AbstractContextManager[Any] = getattr(self.model, "no_sync", nullcontext)()
         return context
 
     def _forget(self) -> None:
@@ -203,7 +205,7 @@ class CollectiveTrainer:
 
 
 def one_by_one(function: Callable[[Any], Any], tensors: Sequence[Any]) -> Callable[[], None]:
-    """Return what calls a function with one tensor after the other."""
+    """Return what calls a function with each tensor in turn."""
 
     def communicate() -> None:
         for tensor in tensors:
@@ -217,4 +219,6 @@ def communication_library(support: GpuSupport | None) -> str:
 
     ``support`` is that of a rank on a GPU; a library without NCCL communicates there as between CPUs.
     """
-    return f"NCCL {support.nccl}" if support and support.nccl else GLOO
+    if support and support.nccl:
+        return f"NCCL {support.nccl}"
+    return GLOO

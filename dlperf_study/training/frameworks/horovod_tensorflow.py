@@ -43,19 +43,23 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def installation_obstacle(version: str | None) -> str:
-    """Return what is not installed in the Python of the cluster file, if its libraries are known; else nothing."""
+    """Return what is not installed in the Python, if known."""
     if version is None:
         return f"tensorflow is not installed in {PYTHON}; {REMEDY}"
     wrong = wrong_version(version)
-    return f"{wrong}; {REMEDY}" if wrong else ""
+    if wrong:
+        return f"{wrong}; {REMEDY}"
+    return ""
 
 
 def wrong_version(version: str) -> str:
-    """Return that TensorFlow has another version than the one below Horovod, or that Horovod is missing."""
+    """Return that TensorFlow is another, or Horovod missing."""
     if version and not version.startswith(TENSORFLOW):
         return f"{PYTHON} has tensorflow {version}, but Horovod 0.28.1 trains with TensorFlow {TENSORFLOW}1"
     missing = _obstacles.missing_further_package(version)
-    return f"{missing} is not installed in {PYTHON}" if missing else ""
+    if missing:
+        return f"{missing} is not installed in {PYTHON}"
+    return ""
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -64,7 +68,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def gpu_support() -> GpuSupport:
-    """Return what the TensorFlow below Horovod can do with GPUs; the NCCL is the one that Horovod was compiled with."""
+    """Return TensorFlow's support of GPUs, with Horovod's NCCL."""
     support = tensorflow_library.gpu_support()
     try:
         import horovod.tensorflow as hvd
@@ -99,7 +103,6 @@ class HorovodTensorflowGroup(HorovodGroup, FunctionGroup):
         return self._averaged(tensors, f"exchange.{elements}")
 
     def _averaged(self, tensors: Sequence[Any], name: str) -> list[Any]:
-        """Return the means of tensors over all ranks; Horovod tells them apart by their names."""
         options = {"op": self._hvd.Average, "compression": self._compression}
         averages = []
         for index, tensor in enumerate(tensors):

@@ -39,7 +39,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def gpu_support() -> GpuSupport:
-    """Return what the PyTorch below Horovod can do with GPUs; the NCCL is the one that Horovod was compiled with."""
+    """Return PyTorch's support of GPUs, with Horovod's NCCL."""
     import horovod.torch as hvd
 
     return replace(torch_library.gpu_support(), nccl=nccl_version(hvd.nccl_built()))
@@ -100,10 +100,8 @@ class HorovodTrainer(_torch.TorchTrainer):
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Make computation steps train a copy of the model, which is dropped afterwards.
-
-        Horovod's hooks, which can't be switched off, stay with the original. Losses are scaled as before.
-        """
+        """Make computation steps train a copy of the model."""
+        # Horovod's hooks, which can't be switched off, stay with the original. Losses are scaled as before.
         layer = copy.deepcopy(self.layer)
         if self._compiled:
             # A copy is not compiled; what was compiled for the original serves it too.
@@ -122,7 +120,7 @@ class HorovodTrainer(_torch.TorchTrainer):
 
 
 def update_when_communicated(optimizer: Any, scaler: Any) -> None:
-    """Update once all gradients have come back; it checks for infinite ones after the communication, not before."""
+    """Update after the communication, if gradients are finite."""
     if not scaler.is_enabled():
         optimizer.step()
         return

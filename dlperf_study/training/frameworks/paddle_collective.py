@@ -44,7 +44,7 @@ def collective_obstacles(
     levels: Levels,
     settings: tuple[str, ...],
 ) -> Iterator[str]:
-    """Yield what keeps ranks without servers from running; ``levels`` and ``settings`` are those that are built."""
+    """Yield what keeps ranks without servers from running."""
     yield from _obstacles.server_obstacles(configuration)
     yield from _obstacles.missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle.obstacles(configuration, cluster.device)
@@ -65,12 +65,10 @@ LAUNCHER_COUNTS_DEVICES = {"XPU_VISIBLE_DEVICES": "all"}
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return the ranks of one node, or one launcher per node.
-
-    Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a node agent does as well what it does on one node.
-    Between nodes ranks find each other by it. In containers it keeps them together: each task would have a container of
-    its own, and these may have no address and no memory in common.
-    """
+    """Return the ranks of one node, or one launcher per node."""
+    # Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a node agent does as well what it does on one node.
+    # Between nodes ranks find each other by it. In containers it keeps them together: each task would have a container
+    # of its own, and these may have no address and no memory in common.
     gpus = _processes.gpus_per_node(configuration, cluster)
     if configuration.nodes == 1 and not cluster.container:
         ranks = tuple(_ranks(configuration, cluster))
@@ -82,7 +80,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
-    """Yield the ranks of one node, which meet at the port of rank 0."""
+    """Yield the ranks, which meet at the port of rank 0."""
     shared = _node_environment(configuration, cluster, node=0)
     argv = _processes.worker_command(configuration, cluster)
     for rank in range(configuration.world_size):
@@ -92,7 +90,7 @@ def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]
 
 
 def _rank_environment(configuration: Configuration, rank: int) -> dict[str, str]:
-    """Return what Paddle's launcher tells a rank, all on one node."""
+    """Return what Paddle's launcher tells a rank of one node."""
     ranks = ("PADDLE_TRAINER_ID", "PADDLE_GLOBAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE")
     sizes = ("PADDLE_TRAINERS_NUM", "PADDLE_GLOBAL_SIZE", "PADDLE_LOCAL_SIZE")
     variables = dict.fromkeys(ranks, str(rank)) | dict.fromkeys(sizes, str(configuration.world_size))
@@ -106,7 +104,7 @@ def _rank_environment(configuration: Configuration, rank: int) -> dict[str, str]
 
 
 def _launchers(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
-    """Yield the launcher of each node, which starts the ranks there.
+    """Yield the launcher of each node.
 
     ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
     default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
@@ -205,7 +203,7 @@ class DataParallelTrainer(CollectiveTrainer):
         return paddle.DataParallel(self.layer, **({} if fusion < 0 else {"comm_buffer_size": fusion}))
 
     def _buffers(self) -> list[Buffer]:
-        """Return the buffers into which ``DataParallel`` fuses gradients, of one number format each."""
+        """Return the buffers into which ``DataParallel`` fuses gradients."""
         communicated, buffers = self._library.replicated_parameters(self.layer), []
         for indices in self.model.group_indices:
             buffers.append(self._library.buffer(*(communicated[index] for index in indices)))

@@ -27,28 +27,15 @@ from dlperf_study.study.communication import Drain
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import Job, Task, TaskRole
-from dlperf_study.training.frameworks import _paddle
+from dlperf_study.training.frameworks import _obstacles, _paddle, _processes
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._obstacles import (
-    BUILT_LEVELS,
-    missing_library,
-    sequence_obstacles,
-    unsuitable_parts,
-)
 from dlperf_study.training.frameworks._paddle_servers import StaticProgram, connect
-from dlperf_study.training.frameworks._processes import (
-    addresses,
-    common_environment,
-    network_environment,
-    server_nodes,
-    trainer_nodes,
-    worker_command,
-)
 from dlperf_study.training.libraries import _base
 from dlperf_study.training.libraries import paddle as paddle_library
 
 STRATEGIES = ("local", "async", "sync")
-LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
+ROLES = {TaskRole.SERVER: "PSERVER", TaskRole.TRAINER: "TRAINER"}
+LEVELS = _obstacles.BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
 #: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
 COMMUNICATION_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
@@ -71,11 +58,11 @@ def wrong_version(version: str) -> str:
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
-    yield from missing_library("paddlepaddle", version, install_command("paddle"))
+    yield from _obstacles.missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle.obstacles(configuration, cluster.device)
-    yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
+    yield from _obstacles.unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
     yield from _paddle.memory_format_obstacles(configuration)
-    yield from sequence_obstacles(configuration)
+    yield from _obstacles.sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.parameter_servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
     if configuration.strategy in ("async", "sync") and not configuration.parameter_servers:
@@ -91,17 +78,18 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one task per server and per trainer.
-
-    Paddle's launcher is not used here: it waits for servers, and servers never exit by themselves. Its
-    environment, which gives each process its role and number, is what fleet documents for every scheduler.
-    Ports: one per server, one per trainer, one for the rendezvous of the trainers.
-    """
+    """Return one task per server and per trainer."""
+    # Paddle's launcher is not used here: it waits for servers, and servers never exit by themselves. Its environment,
+    # which gives each process its role and number, is what fleet documents for every scheduler. Ports: one per server,
+    # one per trainer, one for the rendezvous of the trainers.
     if configuration.strategy == "local":
-        return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
-    nodes = {TaskRole.SERVER: server_nodes(configuration), TaskRole.TRAINER: trainer_nodes(configuration)}
-    parameter_servers = addresses("server_host", nodes[TaskRole.SERVER])
-    trainers = addresses("host", nodes[TaskRole.TRAINER], first_port=len(parameter_servers))
+        return Job((_task(configuration, cluster, TaskRole.TRAINER, 0, 0, {}),))
+    nodes = {
+        TaskRole.SERVER: _processes.server_nodes(configuration),
+        TaskRole.TRAINER: _processes.trainer_nodes(configuration),
+    }
+    parameter_servers = _processes.addresses("server_host", nodes[TaskRole.SERVER])
+    trainers = _processes.addresses("host", nodes[TaskRole.TRAINER], first_port=len(parameter_servers))
     shared = {
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(parameter_servers),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
@@ -111,54 +99,31 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     tasks = []
     for role, endpoints in ((TaskRole.SERVER, parameter_servers), (TaskRole.TRAINER, trainers)):
         for index, (node, endpoint) in enumerate(zip(nodes[role], endpoints, strict=True)):
-            tasks.append(_member(configuration, cluster, role, index, node, endpoint, shared))
+            variables = shared | _processes.network_environment(configuration, cluster, node)
+            host, variables["PADDLE_PORT"] = endpoint.split(":")
+            variables |= {"POD_IP": host, "TRAINING_ROLE": ROLES[role]}
+            if role is TaskRole.TRAINER:
+                variables["PADDLE_TRAINER_ID"] = str(index)
+            tasks.append(_task(configuration, cluster, role, index, node, variables))
     return Job(tuple(tasks), nodes=configuration.nodes, ports=len(tasks) + 1)
 
 
 def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
-    """Return how the trainers find each other: over HTTP; a single trainer, by a file that nobody waits for.
-
-    Paddle's HTTP server, which the first parameter server starts, notices only every five seconds that all have
-    met, and the parameter servers wait for it; its file store looks only every ten seconds for files of others.
-    """
+    """Return how the trainers find each other."""
+    # Paddle's HTTP server, which the first parameter server starts, notices only every five seconds that all have met,
+    # and the parameter servers wait for it; its file store looks only every ten seconds for files of others.
     if configuration.world_size == 1:
         return {"PADDLE_GLOO_RENDEZVOUS": "2", "PADDLE_GLOO_FS_PATH": "{run}/scratch/rendezvous"}
     return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{server_host_0}:{port_" + str(port) + "}"}
 
 
-def _member(
-    configuration: Configuration,
-    cluster: ClusterView,
-    role: TaskRole,
-    index: int,
-    node: int,
-    endpoint: str,
-    shared: dict[str, str],
-) -> Task:
-    host, port = endpoint.split(":")
-    variables = {
-        "POD_IP": host,
-        "PADDLE_PORT": port,
-        "TRAINING_ROLE": "PSERVER" if role is TaskRole.SERVER else "TRAINER",
-    }
-    if role is TaskRole.TRAINER:
-        variables["PADDLE_TRAINER_ID"] = str(index)
-    variables |= network_environment(configuration, cluster, node)
-    return _task(configuration, cluster, f"{role}-{index}", role, node, shared | variables)
-
-
 def _task(
-    configuration: Configuration,
-    cluster: ClusterView,
-    name: str,
-    role: TaskRole,
-    node: int,
-    environment: dict[str, str],
+    configuration: Configuration, cluster: ClusterView, role: TaskRole, index: int, node: int, variables: dict[str, str]
 ) -> Task:
-    argv = worker_command(configuration, cluster)
+    argv = _processes.worker_command(configuration, cluster)
     # The new intermediate representation can't run the send operators of parameter servers.
-    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE_DEVICES: ""}
-    return Task(name, role, node, argv, fixed | environment)
+    fixed = _processes.common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE_DEVICES: ""}
+    return Task(f"{role}-{index}", role, node, argv, fixed | variables)
 
 
 class ParameterServerTrainer:
@@ -203,7 +168,9 @@ class ParameterServerTrainer:
 
     def tuning(self) -> dict[str, str]:
         memory_format = self._program.memory_format
-        return {"memory_format": memory_format} if memory_format else {}
+        if memory_format:
+            return {"memory_format": memory_format}
+        return {}
 
     def loss_scaling(self) -> None:
         """Return nothing: losses are not scaled in float32."""
@@ -226,10 +193,8 @@ class ParameterServerTrainer:
             self._running = program
 
     def communicate(self, size: int) -> Callable[[], None]:
-        """Return what pushes gradients of zeros, and pulls the parameters: what a trainer waits for.
-
-        A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
-        """
+        """Return a push of zeros and a pull."""
+        # A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
         if not self._client:
             return lambda: None
         return self._client.communicate(partial(self._executor.run, self._program.zero_gradients))
@@ -239,7 +204,9 @@ class ParameterServerTrainer:
             self._client.barrier()
 
     def agreed_maximum(self, value: float) -> float:
-        return self._client.agreed_maximum(value) if self._client else value
+        if self._client:
+            return self._client.agreed_maximum(value)
+        return value
 
     def stopwatch(self) -> _base.Stopwatch:
         return self._library.stopwatch()
@@ -250,7 +217,9 @@ class ParameterServerTrainer:
         return float(np.asarray(loss[0]).reshape(-1)[0])
 
     def settle(self) -> Drain:
-        return self._client.settle() if self._client else Drain()
+        if self._client:
+            return self._client.settle()
+        return Drain()
 
     def parameter_checksum(self) -> str:
         return _base.checksum(self._program.parameter_values())

@@ -35,17 +35,14 @@ class ZeroTrainer(DataParallelTrainer):
 
     @contextmanager
     def _without_communication(self) -> Iterator[None]:
-        """Let each rank update its part of the parameters by its own gradients."""
         self._is_local = True
         yield
         self._is_local = False
 
     def _update(self) -> None:
-        """Communicate gradients, update this rank's part of the parameters, and send it, unless steps are local."""
         (self._own_optimizer if self._is_local else self._optimizer).step()
 
     def _parallel(self) -> Any:
-        """Return the layer in which ranks divide the state of the optimizer, which then updates this rank's part."""
         from paddle.distributed import fleet
 
         strategy = fleet.DistributedStrategy()

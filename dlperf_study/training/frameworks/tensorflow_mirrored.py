@@ -16,12 +16,6 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.training.frameworks import _obstacles, _processes, _tensorflow
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._tensorflow import (
-    FunctionGroup,
-    FunctionStep,
-    FunctionTrainer,
-    GradientReduction,
-)
 from dlperf_study.training.libraries import tensorflow as tensorflow_library
 from dlperf_study.training.libraries.tensorflow import TensorFlow
 
@@ -38,7 +32,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one task per rank, each with the addresses of all."""
+    """Return one task per rank with all addresses."""
     argv = _processes.worker_command(configuration, cluster)
     nodes = _processes.trainer_nodes(configuration)
     workers, tasks = _processes.addresses("host", nodes), []
@@ -53,7 +47,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     return Job(tuple(tasks), nodes=configuration.nodes, ports=len(workers), gpus_per_node=gpus)
 
 
-class MirroredGroup(FunctionGroup):
+class MirroredGroup(_tensorflow.FunctionGroup):
     """The workers of a strategy, each with one replica of the network."""
 
     #: gRPC has about ten threads. Sampled while 9 MB were communicated alone, at most two of them wanted a core at once
@@ -100,7 +94,9 @@ class MirroredGroup(FunctionGroup):
     def own(self, variable: Any) -> Any:
         return self._strategy.experimental_local_results(variable)[0]
 
-    def run(self, step: FunctionStep, batch: tuple[Any, ...], communicated: GradientReduction) -> Any:
+    def run(
+        self, step: _tensorflow.FunctionStep, batch: tuple[Any, ...], communicated: _tensorflow.GradientReduction
+    ) -> Any:
         import tensorflow as tf
 
         def update(strategy: Any, gradients: list[Any]) -> None:
@@ -113,7 +109,7 @@ class MirroredGroup(FunctionGroup):
 
         return self.own(self._strategy.run(replica))
 
-    def _update_all(self, step: FunctionStep, gradients: list[Any]) -> None:
+    def _update_all(self, step: _tensorflow.FunctionStep, gradients: list[Any]) -> None:
         """Update the mirrored variables."""
         optimizer = step.optimizer
         optimizer.begin()
@@ -121,7 +117,7 @@ class MirroredGroup(FunctionGroup):
             self._strategy.extended.update(parameter, optimizer.update, args=(gradient, *kept), group=False)
 
 
-class MirroredTrainer(FunctionTrainer):
+class MirroredTrainer(_tensorflow.FunctionTrainer):
     """One worker of the strategy."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -134,7 +130,7 @@ class MirroredTrainer(FunctionTrainer):
 
 
 def _strategy(configuration: Configuration) -> Any:
-    """Return the strategy of this worker, which waits until all workers have started."""
+    """Return the strategy, once all workers have started."""
     from tensorflow import distribute
 
     packs = {} if configuration.fusion_mib < 0 else {"bytes_per_pack": max(1, configuration.fusion_mib * MIB)}

@@ -13,7 +13,7 @@ token, which ends the step.
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
 from typing import Any
@@ -45,6 +45,7 @@ class ServedGraph:
     def __init__(self, library: TensorFlow, rank: int) -> None:
         import tensorflow as tf
 
+        self._tf: Any = tf
         configuration, self._library = library.configuration, library
         self._configuration, self._rank, self._trainers = configuration, rank, configuration.world_size
         size, samples = configuration.image_size, configuration.batch_per_device
@@ -66,14 +67,14 @@ class ServedGraph:
             self._largest = self._maximum()
 
     def take_batch(self, session: Any, images: Any, labels: Any) -> None:
-        """Let steps train on a batch, images [N, 3, S, S] and labels [N], until the next one."""
+        """Let steps train on a batch until the next one."""
         import numpy as np
 
         batch = {self._new_images: np.asarray(images), self._new_labels: np.asarray(labels)}
         session.run(self._batch_taken, batch)
 
     def initialise(self, session: Any) -> None:
-        """Give all variables their initial values; those on the servers have them when this returns."""
+        """Give all variables their initial values, also on servers."""
         variables = [*self.served.statistics, *self.own.parameters, *self.own.statistics, *self._zeros, *self._batch]
         if self._rank == 0:
             variables += self.served.parameters
@@ -84,85 +85,72 @@ class ServedGraph:
         return float(session.run(self._largest, {self._value: value}))
 
     def _maximum(self) -> Any:
-        """Return the largest value of all trainers: each sends its own to all, by a queue for each two of them.
+        """Return the largest value, by a queue for each two trainers."""
 
-        A trainer can be one round ahead of another, so a queue holds two values.
-        """
-        import tensorflow as tf
-
+        # A trainer can be one round ahead of another, so a queue holds two values.
         def queue(sender: int, receiver: int) -> Any:
-            return tf.queue.FIFOQueue(2, tf.float64, [[]], shared_name=f"from_{sender}_to_{receiver}")
+            return self._tf.queue.FIFOQueue(2, self._tf.float64, [[]], shared_name=f"from_{sender}_to_{receiver}")
 
         everyone = range(self._trainers)
         sent = [queue(self._rank, receiver).enqueue(self._value) for receiver in everyone]
-        with tf.control_dependencies(sent):
-            return tf.reduce_max([queue(sender, self._rank).dequeue() for sender in everyone])
+        with self._tf.control_dependencies(sent):
+            return self._tf.reduce_max([queue(sender, self._rank).dequeue() for sender in everyone])
 
     def _build_batch(self) -> None:
-        """Make the variables of the batch: a step that was fed with it would copy it to its device every time."""
-        import tensorflow as tf
-
+        """Make the variables of the batch: feeding would copy it."""
         images = tensorflow_library.in_memory_format(self._configuration, self._new_images)
         new_values = (images, self._new_labels)
-        self._batch = [tf.Variable(tf.zeros(value.shape, value.dtype), trainable=False) for value in new_values]
+        self._batch = [
+            self._tf.Variable(self._tf.zeros(value.shape, value.dtype), trainable=False) for value in new_values
+        ]
         pairs = zip(self._batch, new_values, strict=True)
-        self._batch_taken = tf.group([variable.assign(value, read_value=False) for variable, value in pairs])
+        self._batch_taken = self._tf.group([variable.assign(value, read_value=False) for variable, value in pairs])
 
     def _loss_and_gradients(self, network: Any) -> tuple[Any, list[Any]]:
-        import tensorflow as tf
-
-        batch = tuple(map(tf.convert_to_tensor, self._batch))
+        batch = tuple(map(self._tf.convert_to_tensor, self._batch))
         return self._library.loss_and_gradients(network, batch)
 
     def _updated(self, parameters: list[Any], gradients: list[Any]) -> Any:
         """Return what applies gradients where the parameters are."""
-        import tensorflow as tf
-
-        optimizer = tf.compat.v1.train.GradientDescentOptimizer(_base.LEARNING_RATE, use_locking=True)
+        optimizer = self._tf.compat.v1.train.GradientDescentOptimizer(_base.LEARNING_RATE, use_locking=True)
         return optimizer.apply_gradients(zip(gradients, parameters, strict=True))
 
     def _pushed(self, gradients: list[Any]) -> Any:
-        """Return what applies gradients on the servers, alone or with those of all trainers."""
-        import tensorflow as tf
-
         if self._configuration.strategy == "async":
             return self._updated(self.served.parameters, gradients)
         accumulators = [self._accumulator(k, parameter) for k, parameter in enumerate(self.served.parameters)]
         pushes = [a.apply_grad(g, local_step=NEVER_LATE) for a, g in zip(accumulators, gradients, strict=True)]
-        with tf.device(FIRST_SERVER):
-            tokens = tf.queue.FIFOQueue(self._trainers, tf.int32, [[]], shared_name="tokens")
+        with self._tf.device(FIRST_SERVER):
+            tokens = self._tf.queue.FIFOQueue(self._trainers, self._tf.int32, [[]], shared_name="tokens")
         if self._rank == 0:
             averages = [accumulator.take_grad(self._trainers) for accumulator in accumulators]
-            with tf.control_dependencies([self._updated(self.served.parameters, averages)]):
-                pushes.append(tokens.enqueue_many([tf.zeros([self._trainers], tf.int32)]))
-        with tf.control_dependencies(pushes):
+            with self._tf.control_dependencies([self._updated(self.served.parameters, averages)]):
+                pushes.append(tokens.enqueue_many([self._tf.zeros([self._trainers], self._tf.int32)]))
+        with self._tf.control_dependencies(pushes):
             return tokens.dequeue().op
 
     def _accumulator(self, number: int, parameter: Any) -> Any:
-        import tensorflow as tf
-
-        with tf.device(parameter.device):
+        with self._tf.device(parameter.device):
             name = f"accumulator_{number}"
-            return tf.compat.v1.ConditionalAccumulator(tf.float32, parameter.shape, shared_name=name)
+            return self._tf.compat.v1.ConditionalAccumulator(self._tf.float32, parameter.shape, shared_name=name)
 
     def _pulled(self) -> Any:
-        """Return what copies the parameters of the servers to the own ones."""
-        import tensorflow as tf
-
         pairs = zip(self.own.parameters, self.served.parameters, strict=True)
-        return tf.group([copy.assign(tf.convert_to_tensor(source), read_value=False) for copy, source in pairs])
+        return self._tf.group(
+            [copy.assign(self._tf.convert_to_tensor(source), read_value=False) for copy, source in pairs]
+        )
 
     def _communicated(self) -> Any:
         """Return what pushes gradients of zeros and then pulls."""
-        import tensorflow as tf
-
-        self._zeros = [tf.Variable(lambda p=p: tf.zeros(p.shape), trainable=False) for p in self.own.parameters]
-        with tf.control_dependencies([self._pushed([tf.convert_to_tensor(zero) for zero in self._zeros])]):
+        self._zeros = [
+            self._tf.Variable(lambda p=p: self._tf.zeros(p.shape), trainable=False) for p in self.own.parameters
+        ]
+        with self._tf.control_dependencies([self._pushed([self._tf.convert_to_tensor(zero) for zero in self._zeros])]):
             return self._pulled()
 
 
 def _parameters_on_servers(parameter_servers: int) -> AbstractContextManager[Any]:
-    """Place what is trained on the servers in turn, as TensorFlow does by default, and all other variables here."""
+    """Place parameters on the servers in turn, other variables here."""
     import tensorflow as tf
 
     servers_in_turn = count()
@@ -201,47 +189,28 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one task per server and per trainer, each with the addresses of all.
-
-    Servers never exit by themselves; the launcher ends them.
-    """
+    """Return one task per server, ended by the launcher, and per trainer."""
     parameter_servers, trainers = _processes.server_nodes(configuration), _processes.trainer_nodes(configuration)
     processes = {
         "ps": _processes.addresses("server_host", parameter_servers),
         "worker": _processes.addresses("host", trainers, first_port=len(parameter_servers)),
     }
-    tasks = []
-    for role, nodes in ((TaskRole.SERVER, parameter_servers), (TaskRole.TRAINER, trainers)):
+    argv, tasks = _processes.worker_command(configuration, cluster), []
+    roles = ((TaskRole.SERVER, "ps", "PSERVER", parameter_servers), (TaskRole.TRAINER, "worker", "TRAINER", trainers))
+    for role, kind, worker_role, nodes in roles:
         for index, node in enumerate(nodes):
-            tasks.append(_task(configuration, cluster, processes, role, index, node))
-    return Job(
-        tuple(tasks),
-        configuration.nodes,
-        ports=len(tasks),
-        gpus_per_node=_processes.gpus_per_node(configuration, cluster),
-    )
+            position = {"cluster": processes, "task": {"type": kind, "index": index}}
+            environment = _tensorflow.environment(configuration, cluster, node)
+            if role is TaskRole.SERVER:
+                environment[VISIBLE_DEVICES] = ""
+            environment |= {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
+            environment |= _tensorflow.WITHOUT_KERAS_3
+            tasks.append(Task(f"{role}-{index}", role, node, argv, environment))
+    gpus = _processes.gpus_per_node(configuration, cluster)
+    return Job(tuple(tasks), configuration.nodes, ports=len(tasks), gpus_per_node=gpus)
 
 
-def _task(
-    configuration: Configuration,
-    cluster: ClusterView,
-    processes: dict[str, list[str]],
-    role: TaskRole,
-    index: int,
-    node: int,
-) -> Task:
-    argv = _processes.worker_command(configuration, cluster)
-    kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
-    position = {"cluster": processes, "task": {"type": kind, "index": index}}
-    environment = _tensorflow.environment(configuration, cluster, node)
-    if role is TaskRole.SERVER:
-        environment[VISIBLE_DEVICES] = ""
-    environment |= {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
-    environment |= _tensorflow.WITHOUT_KERAS_3
-    return Task(f"{role}-{index}", role, node, argv, environment)
-
-
-class ServedStep:
+class ServedStep(_base.Step):
     """A step of one trainer, in a session of its own: it reads parameters and applies gradients on the servers."""
 
     def __init__(self, session: Any, graph: ServedGraph) -> None:
@@ -257,13 +226,6 @@ class ServedStep:
     def observed(self, batch: None, layer: Any) -> tuple[list[Output], dict[str, int]]:
         self(batch)
         return tensorflow_library.outputs(self._session.graph), {}
-
-    def update_kernels(self) -> dict[str, str]:
-        """Return nothing: TensorFlow can't be asked."""
-        return {}
-
-    def loss_scaling(self) -> None:
-        """Return nothing: losses are not scaled."""
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -338,9 +300,6 @@ class ParameterServerTrainer(CollectiveTrainer):
     def parameter_checksum(self) -> str:
         return _base.checksum(self._session.run(self.layer.parameters))
 
-    def _without_communication(self) -> AbstractContextManager[Any]:
-        return nullcontext()
-
 
 def serve(configuration: Configuration) -> None:
     """Be one parameter server, until the launcher ends this process."""
@@ -348,7 +307,7 @@ def serve(configuration: Configuration) -> None:
 
 
 def _server(configuration: Configuration) -> Any:
-    """Start what other processes reach this one by, under its address in TF_CONFIG."""
+    """Start the server of this process."""
     import tensorflow as tf
 
     position = json.loads(os.environ["TF_CONFIG"])

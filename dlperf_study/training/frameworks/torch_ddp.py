@@ -30,7 +30,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one ``torchrun`` per node; each starts the ranks of its node.
+    """Return one ``torchrun`` per node for its ranks.
 
     ``--max-restarts 0``: a rank restarted unnoticed would be averaged into the result.
     """
@@ -81,10 +81,8 @@ class TorchGroup(Communication):
         return torch_library.gpu_support()
 
     def leave(self) -> None:
-        """End the threads of the communication. A thread of gloo that lives when Python ends can abort it.
-
-        It ends with the last reference to its group.
-        """
+        """End the threads of the communication. A thread of gloo that lives when Python ends can abort it."""
+        # It ends with the last reference to its group.
         import torch.distributed as dist
 
         if self.ranks > 1:
@@ -110,11 +108,9 @@ class DataParallelTrainer(_torch.TorchTrainer):
         _torch_steps.plain_update(optimizer, scaler)
 
     def _parallel(self) -> Any:
-        """Return the layer wrapped.
-
-        Statistics of batch norm stay with each rank, as they do in Paddle and Horovod; by default rank 0's
-        would be sent to all others in every step.
-        """
+        """Return the layer wrapped."""
+        # Statistics of batch norm stay with each rank, as they do in Paddle and Horovod; by default rank 0's would be
+        # sent to all others in every step.
         from torch.nn.parallel import DistributedDataParallel
 
         shard = [name for name, p in self.layer.named_parameters() if getattr(p, "no_sync", False)]
@@ -128,21 +124,19 @@ class DataParallelTrainer(_torch.TorchTrainer):
         return model
 
     def _buffers(self) -> list[Buffer]:
-        """Return the buffers of a transfer; gradients are distributed over them in the first step."""
+        """Return the buffers after the first step."""
         buckets = self.model.reducer._get_zeros_like_grad_buckets()
         return [self._library.buffer(bucket.buffer()) for bucket in buckets]
 
     def _forget(self) -> None:
-        """Drop the model, which has a reference to the group; no step can be done after this."""
+        """Drop the model, which refers to the group."""
         if self.world_size > 1:
             del self.model, self.train_step, self.computation_step
 
 
 def _join(rank: int, world_size: int) -> None:
-    """Meet the other ranks; raises RunError when one is missing for too long.
-
-    Ranks that have met may take less long for a collective than they took to start.
-    """
+    """Meet the other ranks; raises RunError when one is missing."""
+    # Ranks that have met may take less long for a collective than they took to start.
     import torch
     import torch.distributed as dist
 

@@ -44,7 +44,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
-    """Yield why a schedule can't have so many micro-batches, or stages."""
+    """Yield why a schedule can't have such numbers."""
     schedule, parts = configuration.pipeline_schedule, configuration.micro_batches
     stages, chunks = configuration.pipeline_parallel, configuration.virtual_stages
     if schedule == INTERLEAVED and chunks == 1:
@@ -58,7 +58,7 @@ def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
 
 
 def undivided_layers(configuration: Configuration) -> Iterator[str]:
-    """Yield that the layers of the model can't be divided equally."""
+    """Yield that the layers can't be divided equally."""
     model, stages = sequence_model(configuration), configuration.pipeline_parallel * configuration.virtual_stages
     if model and model.sizes.layers % stages:
         degrees = f"pipeline_parallel {configuration.pipeline_parallel} × virtual_stages {configuration.virtual_stages}"
@@ -83,7 +83,7 @@ class PipelineTrainer(TensorTrainer):
         super()._forget()
 
     def _parallel(self) -> Any:
-        """Return the layers of this rank, as a list of stages."""
+        """Return the stages of this rank."""
         from torch.nn import ModuleList
 
         with self._dividing():
@@ -110,7 +110,6 @@ class PipelinedStep(TrainingStep):
     """Forward and backward of all micro-batches, through all stages; then gradient communication and update."""
 
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
-        """Add the gradients of a batch; return its loss on ranks that have the last stage, None on others."""
         with self._autocast():
             loss = self._model(*batch)
         self._model.communication_gradients()
@@ -152,10 +151,12 @@ class Pipeline:
         else:
             own_inputs = [inputs] if self._is_first else []
             self._schedule.step(*own_inputs, return_outputs=False)
-        return torch.stack(losses).mean().detach() if losses else None
+        if losses:
+            return torch.stack(losses).mean().detach()
+        return None
 
     def communication_gradients(self) -> None:
-        """Average the gradients over pipelines, and add those of the shared parameter up."""
+        """Average gradients over pipelines; add up shared ones."""
         import torch.distributed as dist
 
         divide_gradients(self._parameters)
@@ -168,10 +169,8 @@ class Pipeline:
 
 
 def own_parts(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
-    """Return the parts of a network by their position: equal numbers of blocks, in turn to each rank of a pipeline.
-
-    The first has what comes before the blocks too, the last what comes after them.
-    """
+    """Return the parts of a network by position, for one rank."""
+    # The first has what comes before the blocks too, the last what comes after them.
     from dlperf_study.training.models._torch_transformer import network_stage
 
     network = without_loss(layer)
@@ -184,18 +183,20 @@ def own_parts(layer: Any, configuration: Configuration, rank: int) -> dict[int, 
 
 
 def pipeline_stages(layer: Any, parts: Mapping[int, Any], configuration: Configuration) -> dict[int, Any]:
-    """Return the stages of the parts of a network; the last has the loss too."""
+    """Return stages of the parts; the last has the loss."""
     last = configuration.pipeline_parallel * configuration.virtual_stages - 1
     return {position: _taking_targets(part, layer if position == last else None) for position, part in parts.items()}
 
 
 def _taking_targets(part: Any, layer: Any) -> Any:
-    """Return a stage that may get targets, by name; ``layer``, the network with its loss, is for the last stage."""
+    """Return a stage that may get targets by name."""
     from torch.nn import Module
 
     class Stage(Module):  # type: ignore[misc]
         def forward(self, features: Any, **targets: Any) -> Any:
-            return self.part(features, *targets.values()) if layer is not None else self.part(features)
+            if layer is not None:
+                return self.part(features, *targets.values())
+            return self.part(features)
 
     stage = Stage()
     if layer is not None:
@@ -205,9 +206,11 @@ def _taking_targets(part: Any, layer: Any) -> Any:
 
 
 def tied_weight(layer: Any) -> Any:
-    """Return the parameter that is the embedding and the head of a network; None if they are two."""
+    """Return the parameter that embedding and head share, or None."""
     network = without_loss(layer)
-    return network.wte.weight if network.wte.weight is network.head.weight else None
+    if network.wte.weight is network.head.weight:
+        return network.wte.weight
+    return None
 
 
 class TiedEnds(NamedTuple):
@@ -218,7 +221,7 @@ class TiedEnds(NamedTuple):
 
 
 def tied_ends(parts: Mapping[int, Any], layout: Layout, rank: int, mesh: Any) -> TiedEnds | None:
-    """Return what a rank shares with the other end of its pipeline, or None in between; every rank must call it."""
+    """Return what a rank shares with its pipeline's other end."""
     group = _group_of_ends(layout, rank, mesh["pipeline"].get_group())
     for part in parts.values():
         for name in ("wte", "head"):
@@ -228,7 +231,7 @@ def tied_ends(parts: Mapping[int, Any], layout: Layout, rank: int, mesh: Any) ->
 
 
 def features_between(configuration: Configuration) -> Any:
-    """Return a tensor without memory like those between stages: [N, T, h] of a micro-batch, T of this rank's part."""
+    """Return a tensor like those between stages, without memory."""
     import torch
 
     model = sequence_model(configuration)
@@ -243,7 +246,7 @@ def features_between(configuration: Configuration) -> Any:
 def _schedule(
     configuration: Configuration, stages: Mapping[int, Any], group: Any, device: Any, features: Any = None
 ) -> Any:
-    """Return the schedule of a rank. The last stage returns the loss itself; PyTorch divides its gradients."""
+    """Return the schedule of a rank; the last stage returns the loss."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
     def loss(output: Any, _: Any) -> Any:
@@ -261,7 +264,7 @@ def _schedule(
 
 
 def _examples(configuration: Configuration, features: Any, is_first: bool, is_last: bool) -> dict[str, Any]:
-    """Return tensors like the input and the output of a stage, as arguments of it; none without ``features``."""
+    """Return tensors like input and output of a stage."""
     import torch
 
     if features is None:
@@ -272,7 +275,7 @@ def _examples(configuration: Configuration, features: Any, is_first: bool, is_la
 
 
 def _group_of_ends(layout: Layout, rank: int, pipeline: Any) -> Any:
-    """Return the group of the first and the last rank of a pipeline. All ranks make the groups of all pipelines."""
+    """Return the group of both ends; all ranks make all groups."""
     import torch.distributed as dist
 
     if layout.pipeline == 2:
@@ -285,7 +288,7 @@ def _group_of_ends(layout: Layout, rank: int, pipeline: Any) -> Any:
 
 
 def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
-    """Yield parameters in order, as many at once as a buffer has room for."""
+    """Yield parameters, as many at once as a buffer holds."""
     taken: list[Any] = []
     size = 0
     for parameter in parameters:
@@ -298,7 +301,6 @@ def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
 
 
 def _average(gradients: list[Any], replicas: int, group: Any) -> None:
-    """Replace gradients by their mean over the ranks of a group."""
     import torch.distributed as dist
     from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 

@@ -13,15 +13,6 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.frameworks import _torch, _torch_divided, torch_ddp
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles
-from dlperf_study.training.frameworks._torch_divided import (
-    DividedTrainer,
-    by_placement,
-    device_mesh,
-    divide,
-    divide_gradients,
-    forget_groups,
-    undivided_sizes,
-)
 from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("tensor",)
@@ -36,11 +27,11 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield "tensor_parallel is 1, but torch_tensor divides matrices among 2 or more; torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_tensor")
-    yield from undivided_sizes(configuration)
+    yield from _torch_divided.undivided_sizes(configuration)
     yield from _torch.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
 
 
-class TensorTrainer(DividedTrainer):
+class TensorTrainer(_torch_divided.DividedTrainer):
     """One rank that has its part of each matrix."""
 
     computation_obstacle = STAYS
@@ -52,13 +43,13 @@ class TensorTrainer(DividedTrainer):
 
     @cached_property
     def _mesh(self) -> Any:
-        """The groups of ranks; where they divide matrices, losses of logits of which each has a part are one loss."""
+        """The groups of ranks, with one loss of divided logits."""
         from torch.distributed.tensor.parallel import loss_parallel
 
         layout = self._configuration.layout
         if layout.tensor > 1:
             self._divided_loss.enter_context(loss_parallel())
-        return device_mesh(layout, self._library.device)
+        return _torch_divided.device_mesh(layout, self._library.device)
 
     def _forget(self) -> None:
         """Drop all that has a group of ranks."""
@@ -67,19 +58,18 @@ class TensorTrainer(DividedTrainer):
             self._collectives.calls.clear()
         self._parts.clear()
         del self.layer
-        forget_groups(self._mesh)
+        _torch_divided.forget_groups(self._mesh)
         super()._forget()
 
     def _trained_parameters(self) -> list[Any]:
         return self._parts or super()._trained_parameters()
 
     def _parallel(self) -> Any:
-        """Return the layer with divided matrices; with several groups, wrapped to average the gradients of these."""
         from torch.nn.parallel import DistributedDataParallel
 
         with self._dividing():
             model = self.layer
-            divide(without_loss(model), self._mesh["tensor"], self._configuration.sequence_parallel)
+            _torch_divided.divide(without_loss(model), self._mesh["tensor"], self._configuration.sequence_parallel)
             if self._configuration.layout.data > 1:
                 model = DistributedDataParallel(model, device_mesh=self._mesh["data"], forward_sync_buffers=False)
             # Of a wrapped layer, the parts are no parameters once it has computed.
@@ -87,11 +77,10 @@ class TensorTrainer(DividedTrainer):
         return model
 
     def _optimizer(self) -> Any:
-        return self._library.optimizer(by_placement(self._parts))
+        return self._library.optimizer(_torch_divided.by_placement(self._parts))
 
     def _update(self, optimizer: Any, scaler: Any) -> None:
-        """Update this rank's parts by gradients that are divided as these are."""
-        divide_gradients(self._parts)
+        _torch_divided.divide_gradients(self._parts)
         super()._update(optimizer, scaler)
 
 

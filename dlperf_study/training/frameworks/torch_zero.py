@@ -44,14 +44,13 @@ class ZeroTrainer(DividedTrainer):
 
     @contextmanager
     def _without_communication(self) -> Iterator[None]:
-        """Keep stage 1 from communicating: each rank updates its part of the parameters by its own gradients."""
+        """Let stage 1 update by its own gradients."""
         with super()._without_communication():
             self._is_local = True
             yield
             self._is_local = False
 
     def _parallel(self) -> Any:
-        """Return the layer in which ranks divide their parameters, or of which they divide the optimizer's state."""
         if not self._divides_parameters:
             return super()._parallel()
         from torch.distributed.fsdp import fully_shard
@@ -74,7 +73,7 @@ class ZeroTrainer(DividedTrainer):
         return ZeroRedundancyOptimizer(self._trained_parameters(), type(undivided), **arguments)
 
     def _update(self, optimizer: Any, scaler: Any) -> None:
-        """Update this rank's part of the parameters, and send it to the others unless steps are local."""
+        """Update this rank's part, and send it unless steps are local."""
         if self._is_local:
             optimizer.optim.step()
         else:
@@ -82,11 +81,9 @@ class ZeroTrainer(DividedTrainer):
 
 
 def gathered_parts(layer: Any) -> list[Any]:
-    """Return the parts of a network that are gathered by themselves: its blocks, or else its outermost parts.
-
-    Of these, those that have enough parameters. What is not in a block is gathered with the whole, as matrices that are
-    tied must be in one part.
-    """
+    """Return the parts of a network that are gathered separately."""
+    # Of these, those that have enough parameters. What is not in a block is gathered with the whole, as matrices that
+    # are tied must be in one part.
     network = without_loss(layer)
     if hasattr(network, "blocks"):
         return list(network.blocks.children())

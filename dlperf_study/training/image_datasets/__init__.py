@@ -24,19 +24,19 @@ def all_formats() -> tuple[ImageDatasetFormat, ...]:
 
 
 def open_image_dataset(path: Path) -> ImageDataset:
-    """Return the images for training of a folder; raises ImageDatasetError if it is damaged."""
+    """Return the images of a folder; raises ImageDatasetError."""
     with _naming(path):
         return image_format(path).open(path)
 
 
 def class_names(path: Path) -> list[str]:
-    """Return the classes of a folder of images without reading all; raises ImageDatasetError."""
+    """Return the classes without reading all; raises ImageDatasetError."""
     with _naming(path):
         return image_format(path).class_names(path)
 
 
 def image_format(path: Path) -> ImageDatasetFormat:
-    """Return the format in which a folder has images; raises ImageDatasetError if it has none."""
+    """Return the format of a folder; raises ImageDatasetError."""
     if not path.exists():
         raise ImageDatasetError(f"there is no folder {path}")
     if not path.is_dir():
@@ -50,12 +50,12 @@ def image_format(path: Path) -> ImageDatasetFormat:
 
 @cache
 def number_of_classes(folder: str) -> int:
-    """Return how many classes a folder has; it is opened once, and every file of it is looked at."""
+    """Return how many classes a folder has, looking at every file."""
     return len(open_image_dataset(Path(folder)).classes)
 
 
 def require_classes(path: Path, available: int, classes: int) -> None:
-    """Raise ImageDatasetError unless a folder has as many classes as a configuration."""
+    """Raise ImageDatasetError for another number of classes."""
     if available != classes:
         remedy = f"give classes: {available}, or another image_dataset"
         raise ImageDatasetError(f"{path} has {available} classes, but classes is {classes}; {remedy}")
@@ -63,7 +63,7 @@ def require_classes(path: Path, available: int, classes: int) -> None:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into an ImageDatasetError with the file."""
+    """Turn an OSError into an ImageDatasetError with the file."""
     try:
         yield
     except OSError as error:
@@ -71,20 +71,14 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def describe(path: Path) -> str:
-    """Return what a folder of images has, in one line; some of them are decoded.
-
-    Raises ImageDatasetError for the first thing that is wrong with it.
-    """
+    """Return one line about a folder; decode some images; raises ImageDatasetError."""
     image_dataset, title = open_image_dataset(path), image_format(path).title
     decoded = decode_some(image_dataset, MOST_DECODED)
     return f"{image_dataset.path}: {title}, {image_dataset.summary}, {decoded} of them decoded"
 
 
 def decode_some(image_dataset: ImageDataset, at_most: int) -> int:
-    """Decode as many images as that, evenly spaced, or all if they are fewer; return how many.
-
-    Raises ImageDatasetError for the first that can't be decoded.
-    """
+    """Decode so many images, evenly spaced; return how many; raises ImageDatasetError."""
     count = min(at_most, len(image_dataset))
     for position in range(count):
         image_dataset.image(position * len(image_dataset) // count)

@@ -27,11 +27,11 @@ class ImageDataset(ABC):
 
     @abstractmethod
     def location(self, index: int) -> str:
-        """Return the file of an image, and its position in it, as messages name it."""
+        """Return the file of an image, and its place there."""
 
     @abstractmethod
     def image(self, index: int) -> Any:
-        """Return an image as a Pillow image in RGB; raises ImageDatasetError with its location."""
+        """Return an image in RGB; raises ImageDatasetError."""
 
     @property
     def summary(self) -> str:

@@ -32,10 +32,8 @@ Cuts = list[list[Any]]
 
 
 def make_photographs(folder: Path) -> tuple[Path, Path]:
-    """Write the set in both formats below ``folder``; return the folder of each. What was there is replaced.
-
-    The images are the same in every call. Each folder is complete or not there, also after an interrupt.
-    """
+    """Write the set in both formats; return both folders."""
+    # The images are the same in every call. Each folder is complete or not there, also after an interrupt.
     import numpy as np
 
     generator = np.random.default_rng(SEED)
@@ -51,13 +49,13 @@ def make_photographs(folder: Path) -> tuple[Path, Path]:
 
 
 def made_image_datasets() -> dict[str, str]:
-    """Return the name of each set and where ``make data`` writes it, whether it is there or not."""
+    """Return where ``make data`` writes each set."""
     return {name: str(image_datasets_folder() / name) for name in (AS_JPEGS, AS_CIFAR10)}
 
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of ``path`` at the end."""
+    """Yield an empty folder that replaces ``path`` at the end."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     for leftover in (unfinished, path):
         if leftover.exists():
@@ -76,7 +74,7 @@ def write_class_folders(folder: Path, classes: tuple[str, ...], images: Cuts) ->
 
 
 def _photograph(name: str) -> Any:
-    """Return a photograph of scikit-image as a Pillow image in RGB; some of them are grey."""
+    """Return a photograph in RGB; some are grey."""
     import skimage.data
     from PIL import Image
 
@@ -84,7 +82,6 @@ def _photograph(name: str) -> Any:
 
 
 def _cuts(photograph: Any, count: int, generator: Any) -> list[Any]:
-    """Return parts of a photograph of random size, at random positions."""
     cuts = []
     for _ in range(count):
         width, height = (generator.integers(SIDES[0], min(SIDES[1], side) + 1) for side in photograph.size)

@@ -38,7 +38,7 @@ class Cifar10(ImageDataset):
         self._rows, self._files = rows, files
 
     def location(self, index: int) -> str:
-        """Return the batch of an image, and its row in it."""
+        """Return the batch of an image and its row."""
         for file, count in self._files:
             if index < count:
                 return f"{file} row {index}"
@@ -53,13 +53,13 @@ class Cifar10(ImageDataset):
 
 
 def is_in(path: Path) -> bool:
-    """Return whether the folder, or the original one in it, has a file of CIFAR-10."""
+    """Return whether a folder has a file of CIFAR-10."""
     names = (META, *TRAINING_BATCHES)
     return any((folder / name).is_file() for folder in (path, path / FOLDER) for name in names)
 
 
 def class_names(path: Path) -> list[str]:
-    """Return the names of the classes; raises ImageDatasetError if their file is missing or damaged."""
+    """Return the names of the classes; raises ImageDatasetError."""
     file = _folder(path) / META
     names = _values(file, "label_names")[0]
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
@@ -68,11 +68,7 @@ def class_names(path: Path) -> list[str]:
 
 
 def open_cifar10(path: Path) -> Cifar10:
-    """Return the images of the training batches.
-
-    Raises ImageDatasetError for a file that is missing or damaged, for rows that are no images, for labels that are no
-    classes, and for as many labels as there are not images.
-    """
+    """Return the images of the training batches; raises ImageDatasetError."""
     import numpy as np
 
     folder, classes = _folder(path), class_names(path)
@@ -83,11 +79,13 @@ def open_cifar10(path: Path) -> Cifar10:
 
 
 def _folder(path: Path) -> Path:
-    return path / FOLDER if (path / FOLDER).is_dir() else path
+    if (path / FOLDER).is_dir():
+        return path / FOLDER
+    return path
 
 
 def _batch(file: Path, classes: int) -> tuple[Any, Any]:
-    """Return (rows [N, 3072] uint8, labels [N] int64) of one batch."""
+    """Return rows [N, 3072] uint8 and labels [N] int64."""
     import numpy as np
 
     rows, labels = _values(file, "data", "labels")
@@ -106,7 +104,7 @@ def _batch(file: Path, classes: int) -> tuple[Any, Any]:
 
 
 def _values(file: Path, *names: str) -> list[Any]:
-    """Return values of a pickled mapping by their names, which Python 3 wrote as bytes or Python 2 as strings."""
+    """Return values by name, of bytes or of strings."""
     content = _unpickled(file)
     if not isinstance(content, dict):
         raise ImageDatasetError(f"{file} has no mapping, but {type(content).__name__}")
@@ -133,14 +131,14 @@ class _ArrayUnpickler(pickle.Unpickler):
     """Reads what CIFAR-10 has and nothing else: a pickle may otherwise start any program."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a part of a numpy array; raises ImageDatasetError for all else."""
+        """Return a part of an array; raises ImageDatasetError otherwise."""
         if (module, name) not in _ALLOWED:
             raise ImageDatasetError(f"names {module}.{name}, which is no part of CIFAR-10")
         return super().find_class(module, name)
 
 
 def write_cifar10(folder: Path, classes: tuple[str, ...], training: Labelled, validation: Labelled) -> None:
-    """Write images, a list of each class, as CIFAR-10 keeps them: every batch has images of every class."""
+    """Write images: every batch has images of every class."""
     inner = folder / FOLDER
     inner.mkdir(parents=True)
     labelled = _labelled(training)
@@ -169,14 +167,14 @@ def _write_batch(file: Path, labelled: list[tuple[int, Any]]) -> None:
 
 
 def _row(image: Any) -> Any:
-    """Return an image of 32 x 32 pixels as CIFAR-10 has it: its red, green and blue plane one after another."""
+    """Return an image as red, green and blue plane."""
     import numpy as np
 
     return np.asarray(image.resize((SIDE, SIDE))).transpose(2, 0, 1).reshape(-1)
 
 
 def _pickle_as_python_2(content: dict[bytes, Any], file: Path) -> None:
-    """Write as the original was: readers of CIFAR-10 take its strings for bytes, or for text in Latin-1."""
+    """Write strings as the original has them."""
     with file.open("wb") as stream:
         _Python2Pickler(stream, protocol=2).dump(content)
 

@@ -29,16 +29,15 @@ class ClassFolders(ImageDataset):
         return self.files[index]
 
     def image(self, index: int) -> Any:
-        """Return an image as a Pillow image in RGB; raises ImageDatasetError, with its file, if it can't be decoded."""
+        """Return an image in RGB; raises ImageDatasetError with its file."""
         return self._read(index, lambda image: image.convert("RGB"))
 
     def size(self, index: int) -> tuple[int, int]:
-        """Return width and height of an image by its header; raises ImageDatasetError as ``image``."""
+        """Return width and height by the header of an image."""
         width, height = self._read(index, lambda image: image.size)
         return width, height
 
     def _read(self, index: int, read: Callable[[Any], Any]) -> Any:
-        """Return what is read of an open image; its pixels are not decoded before they are used."""
         from PIL import Image
 
         try:
@@ -56,7 +55,7 @@ def is_in(path: Path) -> bool:
 
 
 def class_names(path: Path) -> list[str]:
-    """Return the names of the class folders; raises ImageDatasetError for fewer than two."""
+    """Return the names of two or more class folders."""
     root = _training_folder(path)
     names = [entry.name for entry in _entries(root) if entry.is_dir()]
     if len(names) < 2:
@@ -65,10 +64,7 @@ def class_names(path: Path) -> list[str]:
 
 
 def open_class_folders(path: Path) -> ClassFolders:
-    """Return the images of a folder of class folders.
-
-    Raises ImageDatasetError for a class without images, for an empty file, and for a file that is no JPEG by its name.
-    """
+    """Return the images of a folder of class folders; raises ImageDatasetError."""
     import numpy as np
 
     root, classes = _training_folder(path), class_names(path)
@@ -83,7 +79,9 @@ def open_class_folders(path: Path) -> ClassFolders:
 
 
 def _training_folder(path: Path) -> Path:
-    return path / TRAINING_FOLDER if (path / TRAINING_FOLDER).is_dir() else path
+    if (path / TRAINING_FOLDER).is_dir():
+        return path / TRAINING_FOLDER
+    return path
 
 
 def _jpegs(folder: Path) -> list[str]:
@@ -99,16 +97,18 @@ def _jpegs(folder: Path) -> list[str]:
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """Return what a folder has, in alphabetical order, without hidden files."""
+    """Return what a folder has, sorted, without hidden files."""
     with os.scandir(folder) as entries:
         return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
 
 
 def _reason(error: Exception) -> str:
-    """Return what Pillow says of a damaged file, without its path."""
+    """Return what Pillow says, without the path."""
     from PIL import UnidentifiedImageError
 
-    return "it is no image" if isinstance(error, UnidentifiedImageError) else str(error)
+    if isinstance(error, UnidentifiedImageError):
+        return "it is no image"
+    return str(error)
 
 
 FORMAT = ImageDatasetFormat(

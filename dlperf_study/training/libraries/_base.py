@@ -117,15 +117,20 @@ class Step(Protocol):
     """A step of training: called with a batch, it returns the loss, which stays on the device.
 
     ``observed`` does the first step of a layer: outputs of its first product, and bytes held by kind.
-    ``update_kernels``: the level of ``fused_optimizer`` that the library has, if it can be asked. ``restored`` takes
-    back, at the end, what steps change.
+    ``restored`` takes back, at the end, what steps change.
     """
 
     def __call__(self, batch: Any) -> Any: ...
     def observed(self, batch: Any, layer: Any) -> tuple[list[Output], dict[str, int]]: ...
-    def update_kernels(self) -> dict[str, str]: ...
     def restored(self) -> AbstractContextManager[None]: ...
-    def loss_scaling(self) -> LossScaling | None: ...
+
+    def update_kernels(self) -> dict[str, str]:
+        """Return the level of ``fused_optimizer``, or nothing: some libraries can't be asked."""
+        return {}
+
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it."""
+        return None
 
 
 class Library(Protocol):
@@ -155,15 +160,17 @@ class Library(Protocol):
     def zeros(self, elements: int, number_format: Any) -> Any: ...
 
     def event(self) -> Any:
-        """Return an event of the device that records time; None: the library has none."""
+        """Return an event that records time, or None."""
         return None
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for the device."""
-        return EventStopwatch(self.event) if self.uses_gpu() else HostStopwatch()
+        if self.uses_gpu():
+            return EventStopwatch(self.event)
+        return HostStopwatch()
 
     def replicated_parameters(self, layer: Any) -> list[Any]:
-        """Return the trained parameters that are equal on every rank; a shard of a classifier has ``no_sync``."""
+        """Return trained parameters without shards, which have ``no_sync``."""
         return [parameter for parameter in self.trained_parameters(layer) if not getattr(parameter, "no_sync", False)]
 
     def array(self, parameter: Any) -> Any:
@@ -172,7 +179,7 @@ class Library(Protocol):
 
 
 def checksum(arrays: Iterable[Any]) -> str:
-    """Return a digest of the arrays' bytes, in the order given."""
+    """Return a digest of the arrays' bytes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(array.tobytes())
@@ -180,12 +187,14 @@ def checksum(arrays: Iterable[Any]) -> str:
 
 
 def nccl_version(code: int) -> str:
-    """Return an ``NCCL_VERSION_CODE`` as a version: 22501 is 2.25.1, and 2804, of the scheme before 2.9, is 2.8.4."""
-    return _version(code) if code else ""
+    """Return an ``NCCL_VERSION_CODE``, as 22501 or 2804, as a version."""
+    if code:
+        return _version(code)
+    return ""
 
 
 def cudnn_version(code: int) -> str:
-    """Return a ``CUDNN_VERSION`` as a version: 90501 is 9.5.1, and 8902, of the scheme before 9, is 8.9.2."""
+    """Return a ``CUDNN_VERSION``, as 90501 or 8902, as a version."""
     return _version(code)
 
 
@@ -195,19 +204,18 @@ def _version(code: int) -> str:
 
 
 def error_line(error: Exception) -> str:
-    """Return the line of an exception that names the error: libraries add call stacks and hints."""
+    """Return the line of an exception that names the error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if "error" in line.lower():
             return line
-    return lines[0] if lines else type(error).__name__
+    if lines:
+        return lines[0]
+    return type(error).__name__
 
 
 def leading_counts(counts: list[int], elements: int) -> list[int]:
-    """Return how many elements of successive buffers are among the first ``elements``; buffers after them are left out.
-
-    ``counts`` are the numbers of elements of the buffers.
-    """
+    """Return how many elements of each buffer are among the first ``elements``."""
     leading: list[int] = []
     for count in counts:
         taken = min(count, elements - sum(leading))
@@ -218,10 +226,8 @@ def leading_counts(counts: list[int], elements: int) -> list[int]:
 
 
 def format_of_float32(products: Products) -> str:
-    """Return in what products of float32 are computed: float32 itself, tf32 or bfloat16.
-
-    A library may compute them in fewer bits and still return float32, so their errors tell.
-    """
+    """Return the format in which float32 is multiplied."""
+    # A library may compute them in fewer bits and still return float32, so their errors tell.
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -238,7 +244,7 @@ def format_of_float32(products: Products) -> str:
 
 
 def first_product(layers: Iterable[Any], *kinds: type) -> Any:
-    """Return the first layer of the first of these kinds that there is, or None."""
+    """Return the first layer of these kinds, or None."""
     candidates = list(layers)
     for kind in kinds:
         for layer in candidates:
@@ -248,18 +254,17 @@ def first_product(layers: Iterable[Any], *kinds: type) -> Any:
 
 
 def observed_format(outputs: list[Output], products: Products) -> str:
-    """Return the number format of a network, given the outputs of its convolution that were observed.
-
-    Raises RunError if none was observed.
-    """
+    """Return the number format of observed outputs; raises RunError without one."""
     if not outputs:
         raise RunError(NO_PRODUCT)
     number_format = outputs[0].number_format
-    return format_of_float32(products) if number_format == "float32" else number_format
+    if number_format == "float32":
+        return format_of_float32(products)
+    return number_format
 
 
 def model_facts(configuration: Configuration) -> dict[str, Any]:
-    """Return the fields of the rank log about the work of one sample; what is done again, if something is."""
+    """Return the facts of the rank log about a sample's work."""
     model = models.load(configuration.model)
     facts = {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
     if isinstance(model, SequenceModel) and configuration.activation_checkpointing == BLOCKS_AGAIN:

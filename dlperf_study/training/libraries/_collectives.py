@@ -36,7 +36,7 @@ class Collective:
         return self.elements * self.element_bytes
 
     def group_name(self, layout: Layout) -> str:
-        """Return the dimensions of a layout along which its ranks differ."""
+        """Return the dimensions along which its ranks differ."""
         return "_".join(layout.dimensions(self.ranks))
 
 
@@ -53,10 +53,8 @@ class StepCollectives:
             yield
 
     def lines(self) -> list[CollectiveLine]:
-        """Return what the rank log says: calls and bytes of each kind and group, in order of their first call.
-
-        Of what is sent from rank to rank a rank counts what it sends.
-        """
+        """Return calls and bytes of each kind and group."""
+        # Of what is sent from rank to rank a rank counts what it sends.
         parts: dict[tuple[CollectiveKind, str], list[Collective]] = {}
         for call in self.calls:
             if not call.is_received:
@@ -68,7 +66,7 @@ class StepCollectives:
         return lines
 
     def alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
-        """Return what does those of one kind, of one group, or all, with nothing to hide them."""
+        """Return what does those of one kind or group alone."""
         calls = []
         for call in self.calls:
             if kind in (None, call.kind) and group in (None, call.group_name(self._layout)):

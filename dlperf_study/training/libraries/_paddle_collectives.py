@@ -39,10 +39,7 @@ class _ObservedGroup:
 
 @contextmanager
 def observed_collectives() -> Iterator[list[Collective]]:
-    """Yield a list that gets every collective of this process, in order.
-
-    A collective of a kind that is not counted raises RunError.
-    """
+    """Yield a list that gets every collective; raises RunError for unknown ones."""
     from paddle.distributed.communication.group import _GroupManager
 
     collectives: list[Collective] = []
@@ -56,7 +53,7 @@ def observed_collectives() -> Iterator[list[Collective]]:
 
 
 def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:
-    """Return what repeats collectives on buffers of zeros, and waits as a step does."""
+    """Return what repeats collectives on buffers of zeros."""
     calls = [_replayed(collective) for collective in collectives]
 
     def communicate() -> None:

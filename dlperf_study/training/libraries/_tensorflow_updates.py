@@ -40,7 +40,7 @@ class Optimizer:
             steps.assign_add(1.0)
 
     def update(self, parameter: Any, gradient: Any, *kept: Any) -> None:
-        """Apply a gradient to a parameter, of which ``kept`` is kept."""
+        """Apply a gradient to a parameter and what is kept."""
         if self._rule == "adamw":
             self._adamw(parameter, gradient, *kept)
             return
@@ -80,10 +80,12 @@ class LossScaler:
 
     def scaled(self, loss: Any) -> Any:
         """Return the loss whose gradients are to be communicated."""
-        return loss * self._scale if self.is_enabled else loss
+        if self.is_enabled:
+            return loss * self._scale
+        return loss
 
     def update(self, gradients: list[Any], update: Callable[[list[Any]], None]) -> None:
-        """Call ``update`` with the gradients of the loss itself if they are finite, and adapt the scale."""
+        """Call ``update`` if gradients are finite; adapt the scale."""
         import tensorflow as tf
 
         if not self.is_enabled:
@@ -95,7 +97,7 @@ class LossScaler:
         tf.cond(is_finite, lambda: self._updated(unscaled, update), self._skipped)
 
     def state(self) -> LossScaling | None:
-        """Return the scale and the number of skipped steps, or None without loss scaling."""
+        """Return the state of loss scaling, or None."""
         if not self.is_enabled:
             return None
         return LossScaling(float(self._scale), int(self._skipped_steps))

@@ -43,10 +43,7 @@ _WAITS = ("c10d::barrier", "_c10d_functional::wait_tensor", "_c10d_functional::_
 
 @contextmanager
 def observed_collectives() -> Iterator[list[Collective]]:
-    """Yield a list that gets every collective of this process, in order, also those of the backward pass.
-
-    A collective of a kind that is not counted raises RunError.
-    """
+    """Yield a list that gets every collective; raises RunError for unknown ones."""
     from torch.distributed.tensor import DTensor
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -83,15 +80,16 @@ def _observed(operator: _Operator, arguments: Sequence[Any]) -> Collective:
 
 
 def _group(argument: Any) -> Any:
-    """Return the group of an operator: functional ones have its name."""
     from torch.distributed import ProcessGroup
     from torch.distributed.distributed_c10d import _resolve_process_group
 
-    return _resolve_process_group(argument) if isinstance(argument, str) else ProcessGroup.unbox(argument)
+    if isinstance(argument, str):
+        return _resolve_process_group(argument)
+    return ProcessGroup.unbox(argument)
 
 
 def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:
-    """Return what does the collectives again, on buffers of zeros: all that is sent at once, the others in turn."""
+    """Return what repeats collectives on buffers of zeros."""
     between_pairs = [collective for collective in collectives if collective.kind == "send_receive"]
     calls = [_sent_at_once(between_pairs, device)] if between_pairs else []
     calls += [_replayed(collective, device) for collective in collectives if collective.kind != "send_receive"]
@@ -120,7 +118,7 @@ def _replayed(collective: Collective, device: Any) -> Callable[[], Any]:
 
 
 def _sent_at_once(transfers: Sequence[Collective], device: Any) -> Callable[[], None]:
-    """Return what sends and receives all tensors: in any order a rank could wait for another that waits for it."""
+    """Return what sends at once: in turn, ranks could deadlock."""
     import torch
     import torch.distributed as dist
 

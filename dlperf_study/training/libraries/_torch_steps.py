@@ -25,7 +25,7 @@ CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def compiler_obstacle() -> str:
-    """Return why PyTorch can't compile here, in its own words, or nothing: it needs a C++ compiler while it trains."""
+    """Return why no C++ compiler works here, or nothing."""
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     try:
@@ -46,10 +46,9 @@ class CompiledFormats:
         self.outputs: list[Output] = []
 
     def compile(self, layer: Any) -> None:
-        """Make a layer compile at its first call.
-
-        The layer with its loss: PyTorch silently compiles nothing in place of a ``Sequential``, which is its own code.
-        """
+        """Make a layer compile at its first call."""
+        # The layer with its loss: PyTorch silently compiles nothing in place of a ``Sequential``, which is its own
+        # code.
         layer.compile(backend=self._compiled)
 
     def _compiled(self, graph: Any, inputs: list[Any]) -> Any:
@@ -63,17 +62,15 @@ class CompiledFormats:
 
 
 def refuse_further_compilation() -> None:
-    """Make PyTorch fail where it would compile again: that would be time of a window."""
+    """Make PyTorch fail where it would compile in a window."""
     import torch
 
     torch._dynamo.config.error_on_recompile = True
 
 
 def keep_compiled_code(configuration: Configuration, run_folder: str) -> None:
-    """Let all ranks and runs of a configuration share what is compiled, in its folder.
-
-    Where nodes do not share files, that is not there, and PyTorch's own folder on each node serves as well.
-    """
+    """Let all runs of a configuration share compiled code."""
+    # Where nodes do not share files, that is not there, and PyTorch's own folder on each node serves as well.
     home = RunPaths(Path(run_folder)).home
     if home.folder.name == configuration.configuration_id:
         os.environ.setdefault(CACHE_VARIABLE, str(home.compiled))
@@ -83,7 +80,7 @@ Update = Callable[[Any, Any], None]
 
 
 def plain_update(optimizer: Any, scaler: Any) -> None:
-    """Update by gradients that are already communicated, or need no communication."""
+    """Update by gradients that need no communication any more."""
     scaler.step(optimizer)
 
 
@@ -115,15 +112,13 @@ class TrainingStep:
         return loss
 
     def without_update(self, batch: tuple[Any, ...]) -> None:
-        """Make the gradients of a batch, communicate them, and forget them."""
+        """Make the gradients of a batch, and forget them."""
         self._gradients(batch)
         self.optimizer.zero_grad()
 
     def observed(self, batch: tuple[Any, ...], layer: Any) -> tuple[list[Output], dict[str, int]]:
-        """Do the first step; return its outputs, and the bytes held unless loss scaling skipped the update.
-
-        Of a compiled network the outputs are those that were compiled: a hook would become part of what is compiled.
-        """
+        """Do the first step; return outputs and held bytes."""
+        # Of a compiled network the outputs are those that were compiled: a hook would become part of what is compiled.
         observation = self.optimizer.register_step_post_hook(self._observe_update)
         if self._compiled:
             self(batch)
@@ -143,10 +138,7 @@ class TrainingStep:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Take back, at the end, what steps change: parameters, statistics, and states of optimizer and loss scaling.
-
-        They are kept on the host, so that the device has no more in its memory than while it trains.
-        """
+        """Take back what steps change, at the end; it is kept on the host."""
         from torch import load, save
 
         parts, states = (self._model, torch.own_optimizer(self.optimizer), self.scaler.scaler), io.BytesIO()
@@ -157,7 +149,7 @@ class TrainingStep:
             part.load_state_dict(state)
 
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
-        """Add the gradients of a batch that is one of ``share`` equal parts; return its part of the loss."""
+        """Add the gradients of one of ``share`` parts; return its loss."""
         with self._autocast():
             loss = self._model(*batch)
             # A whole batch has no kernel for the division.
@@ -166,7 +158,7 @@ class TrainingStep:
         return loss.detach()
 
     def _observe_update(self, optimizer: Any, *_: Any) -> None:
-        """Observe what is held after an update; raises RunError if a parameter is not trained."""
+        """Observe what is held; raises RunError for untrained parameters."""
         parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         without = sum(parameter.grad is None for parameter in parameters)
         if without:
@@ -184,7 +176,7 @@ class AccumulatedStep(TrainingStep):
         self._gathers_once = library.configuration.zero_stage == SHARDED_PARAMETERS
 
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
-        """Add the gradients of all parts; return the mean of their losses."""
+        """Add the gradients of all parts; return the mean loss."""
         parts = list(zip(*(tensor.chunk(self._micro_batches) for tensor in batch), strict=True))
         losses: list[Any] = []
         for part in parts:
@@ -193,14 +185,16 @@ class AccumulatedStep(TrainingStep):
         return sum(losses)
 
     def _communicating(self, is_last: bool) -> AbstractContextManager[None]:
-        """Return the context of a part, in which gradients are communicated if it is the last one."""
+        """Return the context of a part; the last communicates."""
         if hasattr(self._model, "set_requires_gradient_sync"):
             self._model.set_requires_gradient_sync(is_last)
             if self._gathers_once:
                 self._model.set_reshard_after_backward(is_last)
             return nullcontext()
-        collective_operations = is_last or not hasattr(self._model, "no_sync")
-        return nullcontext() if collective_operations else self._model.no_sync()
+        context: AbstractContextManager[None] = nullcontext()
+        if not is_last and hasattr(self._model, "no_sync"):
+            context = self._model.no_sync()
+        return context
 
 
 class LossScaler:
@@ -222,11 +216,11 @@ class LossScaler:
         optimizer.register_step_post_hook(self._note_update)
 
     def continue_from(self, other: "LossScaler") -> None:
-        """Begin with the scale of another one, as it is now."""
+        """Begin with the scale of another one."""
         self.scaler.load_state_dict(other.scaler.state_dict())
 
     def update(self) -> None:
-        """End a step: adapt the scale, or keep it where it is a constant."""
+        """End a step: adapt the scale unless it is constant."""
         self._skipped_steps += not self._has_updated
         self._skipped_by_kernels = self._skipped_by_kernels + self._found_infinite
         self._has_updated, self._found_infinite = False, 0
@@ -236,7 +230,7 @@ class LossScaler:
             self.scaler.update()
 
     def state(self) -> precision.LossScaling | None:
-        """Return the scale and the number of skipped steps, or None without loss scaling."""
+        """Return the state of loss scaling, or None."""
         if not self.scaler.is_enabled():
             return None
         skipped = self._skipped_steps + int(self._skipped_by_kernels)

@@ -24,12 +24,12 @@ TO_STATIC, CINN = "to_static", "cinn"
 
 
 def environment_rank() -> tuple[int, int]:
-    """Return (rank, world size) as Paddle's launcher and parameter-server protocol name them."""
+    """Return rank and world size by Paddle's variables."""
     return int(os.environ.get("PADDLE_TRAINER_ID", "0")), int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 
 
 def gpu_support() -> GpuSupport:
-    """Return what Paddle can do with the GPUs that this process may use."""
+    """Return what Paddle can do with the GPUs here."""
     import paddle
 
     if not paddle.device.is_compiled_with_cuda():
@@ -59,7 +59,7 @@ class Paddle(_base.Library):
         self.device: str = str(paddle.get_device())
 
     def set_up(self) -> None:
-        """Switch TF32 and the autotuning of cuDNN as the configuration asks; a build without CUDA has no TF32."""
+        """Switch TF32 and cuDNN's autotuning."""
         if self._paddle.device.is_compiled_with_cuda():
             is_on = self.configuration.precision == "tf32"
             self._paddle.base.core.set_cublas_switch(is_on)
@@ -87,7 +87,9 @@ class Paddle(_base.Library):
 
     def autotuning(self) -> str:
         # A build without CUDA can't be asked.
-        return "enabled" if self._paddle.get_flags(AUTOTUNING_FLAG)[AUTOTUNING_FLAG] else "disabled"
+        if self._paddle.get_flags(AUTOTUNING_FLAG)[AUTOTUNING_FLAG]:
+            return "enabled"
+        return "disabled"
 
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
         images, weights = (self._paddle.to_tensor(array).astype(number_format) for array in (images, weights))
@@ -100,8 +102,10 @@ class Paddle(_base.Library):
         return self.in_layout(inputs), *targets
 
     def in_layout(self, images: Any) -> Any:
-        """Return images [N, 3, S, S] as Paddle's layers take them: with ``nhwc``, [N, S, S, 3]."""
-        return images.transpose([0, 2, 3, 1]) if self.configuration.memory_format == "nhwc" else images
+        """Return images in the layout of Paddle's layers."""
+        if self.configuration.memory_format == "nhwc":
+            return images.transpose([0, 2, 3, 1])
+        return images
 
     def trained_parameters(self, layer: Any) -> list[Any]:
         return _paddle_layers.trainable_parameters(layer)
@@ -137,10 +141,8 @@ class Paddle(_base.Library):
         return optimizers.SGD(_base.LEARNING_RATE, parameters=parameters)
 
     def decorated(self, layer: Any, optimizer: Any) -> tuple[Any, Any]:
-        """Return a network and its optimizer with parameters in the number format of the computation, if asked for.
-
-        The optimizer keeps a float32 copy of them; the parameters of batch norm stay float32.
-        """
+        """Return network and optimizer, with reduced parameters if asked for."""
+        # The optimizer keeps a float32 copy of them; the parameters of batch norm stay float32.
         if self.configuration.precision not in precision.REDUCED_PARAMETERS:
             return layer, optimizer
         number_format = precision.COMPUTED_IN[self.configuration.precision]
@@ -148,7 +150,7 @@ class Paddle(_base.Library):
         return layer, optimizer
 
     def autocast(self) -> Callable[[], AbstractContextManager[Any]]:
-        """Return what makes the context of a forward pass; Paddle computes the losses in float32."""
+        """Return what makes the context of a forward pass."""
         requested = self.configuration.precision
         if requested in precision.FULL:
             return nullcontext
@@ -156,7 +158,7 @@ class Paddle(_base.Library):
         return lambda: self._paddle.amp.auto_cast(level=level, dtype=precision.COMPUTED_IN[requested])
 
     def compile(self, layer: Any) -> None:
-        """Make the network of a layer a static graph, which is traced at its first call; the loss stays dynamic."""
+        """Make the network a static graph at its first call."""
         compiler = self.configuration.compiler
         if compiler in (TO_STATIC, CINN):
             backend = "CINN" if compiler == CINN else None
@@ -165,7 +167,9 @@ class Paddle(_base.Library):
     def _on_device(self, array: Any) -> Any:
         if not self._paddle.is_tensor(array):
             return self._paddle.to_tensor(array)
-        return array.cuda() if self.uses_gpu() else array
+        if self.uses_gpu():
+            return array.cuda()
+        return array
 
 
 class TrainingStep:
@@ -185,7 +189,6 @@ class TrainingStep:
         return loss
 
     def _updated(self, batch: tuple[Any, ...]) -> Any:
-        """Do a step but for clearing its gradients; return the loss."""
         with self._autocast():
             loss = self._model(*batch)
         if self._scaler:
@@ -215,10 +218,7 @@ class TrainingStep:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Take back, at the end, what steps change: parameters, statistics, and states of optimizer and loss scaling.
-
-        They are kept on the host, so that the device has no more in its memory than while it trains.
-        """
+        """Take back what steps change, at the end; it is kept on the host."""
         layer_state, optimizer_state = self._layer.state_dict(), self.optimizer.state_dict()
         tensors = [*layer_state.values(), *optimizer_state.pop("master_weights", {}).values()]
         tensors += optimizer_state.values()
@@ -232,7 +232,7 @@ class TrainingStep:
 
 
 def loss_scaler(configuration: Configuration) -> Any:
-    """Return what scales the loss as a configuration asks, and counts the steps that updated nothing."""
+    """Return what scales the loss and counts skipped steps."""
     import paddle
 
     class LossScaler(paddle.amp.GradScaler):  # type: ignore[misc]
@@ -244,7 +244,7 @@ def loss_scaler(configuration: Configuration) -> Any:
         _decr_count: int
 
         def update(self) -> None:
-            """End a step: adapt the scale, unless it is a constant."""
+            """End a step: adapt the scale unless it is constant."""
             self.skipped_steps += bool(self._cache_found_inf)
             super().update()
 
@@ -259,8 +259,10 @@ def loss_scaler(configuration: Configuration) -> Any:
                 self._scale, self._incr_count = self._scale * self._incr_ratio, 0
 
         def state(self) -> precision.LossScaling | None:
-            """Return the scale and the number of skipped steps; None if Paddle has switched the scaler off."""
-            return precision.LossScaling(self._scale.item(), self.skipped_steps) if self._enable else None
+            """Return the state of loss scaling, or None."""
+            if self._enable:
+                return precision.LossScaling(self._scale.item(), self.skipped_steps)
+            return None
 
     scaling = configuration.loss_scaling
     return LossScaler(
@@ -272,10 +274,7 @@ def loss_scaler(configuration: Configuration) -> Any:
 
 @contextmanager
 def observed_outputs(layer: Any) -> Iterator[list[Output]]:
-    """Yield a list that gets what is observed of each output of the first convolution of a network.
-
-    Of a network without convolutions, of its first fully connected layer.
-    """
+    """Yield a list of what is observed of the first product's outputs."""
     from paddle import nn
 
     outputs: list[Output] = []
@@ -292,15 +291,13 @@ def observed_outputs(layer: Any) -> Iterator[list[Output]]:
 
 
 def format_name(dtype: Any) -> str:
-    """Return the name of a number format: Paddle has two classes of them."""
+    """Return the name of a number format of either class."""
     return str(dtype).rpartition(".")[2].lower()
 
 
 def held_bytes(parameters: list[Any], optimizer: Any) -> dict[str, int]:
-    """Return the bytes that this rank holds of parameters and their gradients, and of the optimizer's state.
-
-    Of parameters with fewer bits than float32 the float32 copies are part of the optimizer's state.
-    """
+    """Return the bytes held by kind."""
+    # Of parameters with fewer bits than float32 the float32 copies are part of the optimizer's state.
     states = optimizer.state_dict()
     states.update(states.pop("master_weights", {}))
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -332,19 +329,21 @@ class PaddleAllocator:
 
 
 def parameter_update(optimizer: Any) -> str:
-    """Return how the updates of an optimizer go over the parameters: ``fused`` or ``for_loop``.
-
-    Its lists of parameters for the one call of all are filled in its first update, if it makes this call.
-    """
+    """Return how an optimizer updates: ``fused`` or ``for_loop``."""
+    # Its lists of parameters for the one call of all are filled in its first update, if it makes this call.
     lists = getattr(optimizer, "_param_dict", {})
-    return "fused" if any(groups[0] for groups in lists.values()) else "for_loop"
+    if any(groups[0] for groups in lists.values()):
+        return "fused"
+    return "for_loop"
 
 
 def memory_format(features: Any, channels: int) -> str:
-    """Return the order of the dimensions of features with so many channels; nothing if their sizes leave it open."""
+    """Return the order of dimensions; nothing if sizes leave it open."""
     formats = {"nchw": 1, "nhwc": -1}
     fitting = [name for name, axis in formats.items() if features.ndim == 4 and features.shape[axis] == channels]
-    return fitting[0] if len(fitting) == 1 else ""
+    if len(fitting) == 1:
+        return fitting[0]
+    return ""
 
 
 def cinn_obstacle() -> str:

@@ -32,7 +32,7 @@ FILTERS = (2, 3, 1, 0)
 
 
 def gpu_support() -> GpuSupport:
-    """Return what TensorFlow can do with the GPUs that this process may use."""
+    """Return what TensorFlow can do with the GPUs here."""
     import tensorflow as tf
 
     if not tf.test.is_built_with_cuda():
@@ -46,13 +46,13 @@ def gpu_support() -> GpuSupport:
 
 
 def obstacle_in(log: str) -> str:
-    """Return the last line in which TensorFlow's log says why there is no GPU, without time and place; or nothing."""
-    lines = _LOG_LINE.findall(log)
-    return lines[-1].strip() if lines else ""
+    """Return the log's last line about GPUs, or nothing."""
+    lines: list[str] = ["", *_LOG_LINE.findall(log)]
+    return lines[-1].strip()
 
 
 def _nccl_version() -> str:
-    """Return the version of NCCL, which wheels of TensorFlow load from a package of its own."""
+    """Return the version of NCCL's own package."""
     try:
         return version(NCCL_PACKAGE)
     except PackageNotFoundError:
@@ -61,7 +61,7 @@ def _nccl_version() -> str:
 
 @contextlib.contextmanager
 def _native_log() -> Iterator[list[str]]:
-    """Yield a list that gets what this process prints to standard error: the exceptions of TensorFlow do not say it."""
+    """Yield a list that gets what is printed to standard error."""
     printed: list[str] = []
     with tempfile.TemporaryFile("w+", errors="replace") as file, contextlib.ExitStack() as stack:
         standard_error = os.dup(2)
@@ -114,7 +114,9 @@ class TensorFlow(_base.Library):
         synchronise(self.device)
 
     def stopwatch(self) -> _base.Stopwatch:
-        return IdleStopwatch(self.device) if uses_gpu() else _base.HostStopwatch()
+        if uses_gpu():
+            return IdleStopwatch(self.device)
+        return _base.HostStopwatch()
 
     def autotuning(self) -> str:
         return autotuning(os.environ)
@@ -152,10 +154,8 @@ class TensorFlow(_base.Library):
     def loss_and_gradients(
         self, network: Any, batch: tuple[Any, ...], scaled: Callable[[Any], Any] | None = None
     ) -> tuple[Any, list[Any]]:
-        """Return the loss of one batch, and the gradients of what ``scaled`` makes of it.
-
-        Both are computed in the precision of the configuration. Gradients are dense, also those of embeddings.
-        """
+        """Return the loss of a batch and its gradients."""
+        # Both are computed in the precision of the configuration. Gradients are dense, also those of embeddings.
         with self._tf.GradientTape() as tape:
             loss = network.loss(*batch, number_format=computed_in(self.configuration))
             differentiated = scaled(loss) if scaled else loss
@@ -168,26 +168,30 @@ def computed_in(configuration: Configuration) -> Any:
     import tensorflow as tf
 
     requested = configuration.precision
-    return tf.float32 if requested in precision.FULL else getattr(tf, precision.COMPUTED_IN[requested])
+    if requested in precision.FULL:
+        return tf.float32
+    return getattr(tf, precision.COMPUTED_IN[requested])
 
 
 def in_memory_format(configuration: Configuration, images: Any) -> Any:
-    """Return a tensor of images [N, 3, S, S] as the network takes it."""
+    """Return images [N, 3, S, S] as the network takes them."""
     import tensorflow as tf
 
-    return images if configuration.memory_format == "nchw" else tf.transpose(images, CHANNELS_LAST)
+    if configuration.memory_format == "nchw":
+        return images
+    return tf.transpose(images, CHANNELS_LAST)
 
 
 def autotuning(environment: Mapping[str, str]) -> str:
-    """Return whether TensorFlow lets cuDNN try its algorithms, by the environment of its process."""
-    return "disabled" if environment.get(AUTOTUNING_VARIABLE, "1").lower() in ("0", "false") else "enabled"
+    """Return whether an environment lets cuDNN try its algorithms."""
+    if environment.get(AUTOTUNING_VARIABLE, "1").lower() in ("0", "false"):
+        return "disabled"
+    return "enabled"
 
 
 def show_own_gpu(environment: MutableMapping[str, str], local_rank: int) -> None:
-    """Leave a rank one of the GPUs of its node: every part of TensorFlow would use all that it sees.
-
-    Call this before TensorFlow looks for GPUs. On a CPU there is none to leave.
-    """
+    """Leave a rank one of the GPUs of its node."""
+    # Call this before TensorFlow looks for GPUs. On a CPU there is none to leave.
     if gpus := environment.get(VISIBLE_DEVICES):
         environment[VISIBLE_DEVICES] = gpus.split(",")[local_rank]
 
@@ -236,7 +240,7 @@ class TensorflowAllocator:
 
 
 def outputs(graph: Any) -> list[Output]:
-    """Return what a graph says of the outputs of its convolutions; without these, of its matrix products."""
+    """Return the outputs of convolutions, or of matrix products."""
 
     definition = graph.as_graph_def()
     nodes = [*definition.node]

@@ -26,7 +26,7 @@ OPTIMIZERS = ("sgd", "momentum", "adamw")
 
 
 def gpu_support() -> GpuSupport:
-    """Return what PyTorch can do with the GPUs that this process may use."""
+    """Return what PyTorch can do with the GPUs here."""
     import torch
 
     if not torch.version.cuda:
@@ -90,7 +90,9 @@ class Torch(_base.Library):
         return self._torch.cuda.Event(enable_timing=True)
 
     def autotuning(self) -> str:
-        return "enabled" if self._torch.backends.cudnn.benchmark else "disabled"
+        if self._torch.backends.cudnn.benchmark:
+            return "enabled"
+        return "disabled"
 
     def products(self, images: Any, weights: Any, number_format: str) -> list[Any]:
         kind = getattr(self._torch, number_format)
@@ -129,7 +131,7 @@ class Torch(_base.Library):
         return layer.to(self.device)
 
     def optimizer(self, parameters: list[Any]) -> Any:
-        """Return the optimizer of the configuration over parameters, or over groups that it updates separately."""
+        """Return the optimizer of parameters or their groups."""
         kernels = _KERNELS[self.configuration.fused_optimizer]
         if self.configuration.optimizer == "adamw":
             return self._torch.optim.AdamW(parameters, lr=_base.ADAM_LEARNING_RATE, **kernels)
@@ -137,7 +139,7 @@ class Torch(_base.Library):
         return self._torch.optim.SGD(parameters, lr=_base.LEARNING_RATE, momentum=momentum, **kernels)
 
     def autocast(self) -> Callable[[], AbstractContextManager[Any]]:
-        """Return what makes the context of a forward pass; the losses compute in float32 themselves."""
+        """Return what makes the context of a forward pass."""
         if self.configuration.precision in precision.FULL:
             return nullcontext
         number_format = getattr(self._torch, precision.COMPUTED_IN[self.configuration.precision])
@@ -150,21 +152,20 @@ def trained(layer: Any) -> list[Any]:
 
 
 def own_part(tensor: Any) -> Any:
-    """Return what this rank has of a tensor that is divided among ranks, or all of it."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    """Return this rank's part of a tensor, or all."""
+    if hasattr(tensor, "to_local"):
+        return tensor.to_local()
+    return tensor
 
 
 def own_optimizer(optimizer: Any) -> Any:
-    """Return the optimizer of this rank's part of the parameters, where ranks divide its state; else itself."""
+    """Return the optimizer of this rank's part."""
     return getattr(optimizer, "optim", optimizer)
 
 
 @contextmanager
 def observed_outputs(layer: Any) -> Iterator[list[Output]]:
-    """Yield a list that gets what is observed of each output of the first convolution of a network.
-
-    Of a network without convolutions, of its first fully connected layer.
-    """
+    """Yield a list of what is observed of the first product's outputs."""
     from torch import nn
 
     outputs: list[Output] = []
@@ -185,7 +186,7 @@ def observed(tensor: Any) -> Output:
 
 
 def memory_format(features: Any) -> str:
-    """Return the order of the dimensions of features [N, C, H, W] in memory; nothing if their sizes leave it open."""
+    """Return the order of dimensions; nothing if sizes leave it open."""
     import torch
 
     if features.dim() != 4:
@@ -194,11 +195,13 @@ def memory_format(features: Any) -> str:
     is_nhwc = features.is_contiguous(memory_format=torch.channels_last)
     if is_nchw == is_nhwc:
         return ""
-    return "nhwc" if is_nhwc else "nchw"
+    if is_nhwc:
+        return "nhwc"
+    return "nchw"
 
 
 def held_bytes(parameters: list[Any], optimizer: Any) -> dict[str, int]:
-    """Return the bytes that this rank holds of parameters and their gradients, and of the optimizer's state."""
+    """Return the bytes held by kind."""
     import torch
 
     def total(tensors: Iterable[Any]) -> int:
@@ -229,7 +232,7 @@ class TorchAllocator:
 
 
 def optimizer_kernels(optimizer: Any) -> str:
-    """Return how the updates of an optimizer go over the parameters: ``fused``, ``foreach`` or ``for_loop``."""
+    """Return ``fused``, ``foreach`` or ``for_loop`` of an optimizer."""
     [kernels] = set(map(_kernels, optimizer.param_groups))
     return kernels
 
@@ -243,4 +246,6 @@ def _kernels(group: dict[str, Any]) -> str:
         fused, foreach = _default_to_fused_or_foreach(group["params"], differentiable=False, use_fused=False)
     if fused:
         return "fused"
-    return "foreach" if foreach else "for_loop"
+    if foreach:
+        return "foreach"
+    return "for_loop"

@@ -17,7 +17,7 @@ KINDS = ("bert", "gpt", "llama")
 
 
 def sized(name: str, values: Mapping[str, Any]) -> SequenceModel:
-    """Return the transformer of a key of ``sizes.yaml``, made by the module of its kind."""
+    """Return the transformer of a key of ``sizes.yaml``."""
     keys = (*TEXTS, *(field.name for field in fields(Sizes)))
     for key in values:
         if key not in keys:

@@ -1,16 +1,17 @@
 """A network as it is declared, before any framework is imported, and the parts that all libraries share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dlperf_study.core.errors import UnsupportedError
+from dlperf_study.study.configuration import Configuration
 
 # Layers put together from parts, in whatever library the parts are of.
 
 
 def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
-    """Return a layer that holds ``parts`` as attributes, in this order, and computes ``forward(layer, *inputs)``.
+    """Return a layer of ``parts`` that computes ``forward(layer, *inputs)``.
 
     ``base`` is the library's class of layers: ``paddle.nn.Layer`` or ``torch.nn.Module``.
     """
@@ -26,7 +27,7 @@ def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
 
 
 def norm_first(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
-    """Return a block of a transformer that normalises what goes into its parts; ``base`` as of ``composed``."""
+    """Return a block that normalises what goes into its parts."""
 
     def forward(block: Any, features: Any) -> Any:
         features = features + block.attn(block.n1(features))
@@ -36,7 +37,7 @@ def norm_first(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], 
 
 
 def norm_last(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
-    """Return a block of a transformer that normalises the sums behind its parts; ``base`` as of ``composed``."""
+    """Return a block that normalises the sums behind its parts."""
 
     def forward(block: Any, features: Any) -> Any:
         features = block.n1(features + block.attn(features))
@@ -46,33 +47,10 @@ def norm_last(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], A
 
 
 def without_loss(layer: Any) -> Any:
-    """Return the part of a model's layer that takes the images: all but its loss."""
-    return layer.network if hasattr(layer, "network") else layer.backbone
-
-
-class Tensors(Protocol):
-    """What the ArcFace loss needs of a library.
-
-    ``normal_parameter``: float32, drawn from N(0, deviation). ``cosines``: of each feature [N, E] with each center
-    [C, E], [N, C] float32. ``integers``: ``first`` and those after it, on the device of ``like``. ``distinct``: the
-    values of a tensor once each, sorted. ``sample_with``: ``count`` different row numbers below ``rows``, all
-    ``positives`` and others at random. ``all_gathered``: the tensors of all ranks in order, of which that of this rank
-    keeps its graph. ``all_reduced``: the SUM or MAX over the ranks.
-    """
-
-    Layer: Any
-
-    def normal_parameter(self, shape: Sequence[int], deviation: float) -> Any: ...
-    def assign(self, parameter: Any, values: Any) -> None: ...
-    def float32(self, tensor: Any) -> Any: ...
-    def cosines(self, features: Any, centers: Any) -> Any: ...
-    def stack(self, tensors: Sequence[Any]) -> Any: ...
-    def integers(self, first: int, count: int, like: Any) -> Any: ...
-    def take_rows(self, tensor: Any, rows: Any) -> Any: ...
-    def sample_with(self, positives: Any, rows: int, count: int) -> Any: ...
-    def distinct(self, tensor: Any) -> Any: ...
-    def all_gathered(self, tensor: Any, rank: int, ranks: int) -> Any: ...
-    def all_reduced(self, tensor: Any, operation: str) -> Any: ...
+    """Return a model's layer without its loss."""
+    if hasattr(layer, "network"):
+        return layer.network
+    return layer.backbone
 
 
 # Multiply-accumulates of layers, for one sample; biases, norms and activations are left out, as is usual.
@@ -86,35 +64,18 @@ FLOPS_SOURCE = (
 
 
 def convolution_macs(inputs: int, outputs: int, kernel: int, output_size: int, groups: int = 1) -> int:
-    """Return the count of a square convolution; ``output_size`` is the side of its output in pixels."""
+    """Return the count of a square convolution."""
     return inputs // groups * outputs * kernel**2 * output_size**2
 
 
 def strided(size: int, stride: int) -> int:
-    """Return the side of the output of a layer that pads its input by half a kernel."""
+    """Return the side of a padded layer's output."""
     return -(-size // stride)
 
 
 #: Two FLOPs for a multiply-accumulate; the backward pass costs twice the forward one, so three
 #: passes. Source: D. Amodei and D. Hernandez, "AI and Compute", 2018, appendix "Methods".
 TRAINING_FLOPS_PER_FORWARD_MAC = 3 * 2
-
-
-class NetworkConfiguration(Protocol):
-    """The part of a Configuration that shapes a network."""
-
-    @property
-    def image_size(self) -> int: ...
-    @property
-    def classes(self) -> int: ...
-    @property
-    def classifier(self) -> str: ...
-    @property
-    def sample_ratio(self) -> float: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def memory_format(self) -> str: ...
 
 
 #: ``build(configuration, rank, world_size)`` returns a layer of the library, whose forward takes the tensors of a batch
@@ -129,10 +90,7 @@ class BuiltByLibraries:
     builders: Mapping[str, Builder]
 
     def builder(self, library: str) -> Builder:
-        """Return what builds this model in ``library``; it refuses a configuration that has obstacles.
-
-        Raises UnsupportedError for a library without a builder.
-        """
+        """Return what builds this model in ``library``; raises UnsupportedError for a library without a builder."""
         if library not in self.builders:
             raise UnsupportedError(self._missing_builder(library))
         build = self.builders[library]
@@ -146,7 +104,7 @@ class BuiltByLibraries:
         return checked
 
     def obstacles(self, configuration: Any, library: str) -> Iterator[str]:
-        """Yield each reason why ``library`` can't build this model as configured."""
+        """Yield why ``library`` can't build this model."""
         if library not in self.builders:
             yield self._missing_builder(library)
 
@@ -156,14 +114,7 @@ class BuiltByLibraries:
 
 @dataclass(frozen=True)
 class Model(BuiltByLibraries):
-    """One network of images: its sizes, their sources, and how each library builds it.
-
-    ``display_name`` is what pages call it. ``image_size`` and ``classes`` are those of its publication.
-    ``parameters`` counts the trainable parameters, by number of classes. ``forward_macs`` maps image size and classes
-    to the multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers. ``settings``
-    are parameters that this network reads and others do not. ``pools_to_pixel``: features are pooled to one pixel
-    before the first linear layer, so that its order of features does not depend on the layout in memory.
-    """
+    """One network of images and how each library builds it; ``docs/adding-a-part.md`` describes the fields."""
 
     name: str
     display_name: str
@@ -180,20 +131,18 @@ class Model(BuiltByLibraries):
     pools_to_pixel: bool = False
 
     def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
-        """Return the FLOPs of one sample's forward and backward pass, or None if unknown.
-
-        Partial FC computes ``sample_ratio`` of the classifier's columns, so only those count.
-        """
+        """Return the FLOPs of one sample, or None."""
+        # Partial FC computes ``sample_ratio`` of the classifier's columns, so only those count.
         if self.forward_macs is None:
             return None
         return float(TRAINING_FLOPS_PER_FORWARD_MAC * self.forward_macs(image_size, round(classes * sample_ratio)))
 
-    def flops(self, configuration: NetworkConfiguration) -> float | None:
-        """Return the FLOPs of one sample of a configuration, forward and backward, or None if unknown."""
+    def flops(self, configuration: Configuration) -> float | None:
+        """Return the FLOPs of one sample of a configuration, or None."""
         return self.flops_per_sample(configuration.image_size, configuration.classes, configuration.sample_ratio)
 
-    def obstacles(self, configuration: NetworkConfiguration, library: str) -> Iterator[str]:
-        """Yield each reason why ``library`` can't build this model as configured."""
+    def obstacles(self, configuration: Configuration, library: str) -> Iterator[str]:
+        """Yield why ``library`` can't build this model as configured."""
         classifier, ratio, size = configuration.classifier, configuration.sample_ratio, configuration.image_size
         yield from super().obstacles(configuration, library)
         if classifier not in self.classifiers:

@@ -3,16 +3,8 @@
 Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. Without dropout.
 """
 
-from typing import Any
-
 from dlperf_study.training.models import _transformer
-from dlperf_study.training.models._sequences import (
-    NEXT_TOKEN,
-    SequenceConfiguration,
-    SequenceModel,
-    Sizes,
-    block_parameters,
-)
+from dlperf_study.training.models._sequences import NEXT_TOKEN, SequenceModel, Sizes, block_parameters
 
 
 def parameters(sizes: Sizes) -> int:
@@ -22,19 +14,6 @@ def parameters(sizes: Sizes) -> int:
 
 
 def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
-    """Return a model of these sizes; ``source`` is who published them."""
-
-    def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._torch_transformer import layers, tied
-
-        nn = layers()
-        return _transformer.next_tokens(nn, tied(_transformer.gpt(nn, sizes), sizes))
-
-    def build_paddle(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
-        from dlperf_study.training.models._paddle_transformer import layers
-
-        nn = layers()
-        return _transformer.next_tokens(nn, _transformer.gpt(nn, sizes))
-
-    builders = {"torch": build_torch, "paddle": build_paddle}
+    """Return a model of sizes that ``source`` published."""
+    builders = _transformer.builders(_transformer.gpt, _transformer.next_tokens, sizes)
     return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, builders)

@@ -6,8 +6,9 @@ Llama 3.1 and later are not: they are a table of numbers, and cost nothing.
 
 from typing import Any
 
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.models import _transformer
-from dlperf_study.training.models._sequences import NEXT_TOKEN, SequenceConfiguration, SequenceModel, Sizes
+from dlperf_study.training.models._sequences import NEXT_TOKEN, SequenceModel, Sizes
 
 #: The matrices of a gated feed-forward network.
 MATRICES = 3
@@ -21,9 +22,9 @@ def parameters(sizes: Sizes) -> int:
 
 
 def model(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
-    """Return a model of these sizes; ``source`` is who published them."""
+    """Return a model of sizes that ``source`` published."""
 
-    def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
+    def build_torch(configuration: Configuration, rank: int, world_size: int) -> Any:
         from dlperf_study.training.models import _torch_transformer
 
         network = _torch_transformer.llama(sizes, configuration.sequence_length)

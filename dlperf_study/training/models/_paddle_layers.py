@@ -1,7 +1,4 @@
-"""A network and its loss as one Paddle layer, its parameters, and the operations of Paddle that the ArcFace loss needs.
-
-For these see ``Tensors`` in ``_base.py``.
-"""
+"""A network and its loss as one Paddle layer, its parameters, and what the ArcFace loss needs of Paddle."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +7,8 @@ from dlperf_study.training.models._base import composed
 
 
 def cross_entropy_layer(network: Any) -> Any:
-    """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes].
-
-    Labels may come as [N] or, from a static program, as [N, 1].
-    """
+    """Return ``network`` with the mean softmax cross-entropy."""
+    # Labels may come as [N] or, from a static program, as [N, 1].
     from paddle.nn import Layer, functional
 
     def loss(layer: Any, images: Any, labels: Any) -> Any:
@@ -23,21 +18,12 @@ def cross_entropy_layer(network: Any) -> Any:
 
 
 def trainable_parameters(layer: Any) -> list[Any]:
-    """Return what an optimizer updates; Paddle lists the statistics of batch norm as parameters too."""
+    """Return parameters without the statistics of batch norm."""
     return [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
 
 
-def replicated_parameters(layer: Any) -> list[Any]:
-    """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
-
-    A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
-    of batch norm are not among them either: each rank has different ones.
-    """
-    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]
-
-
 def tensors() -> SimpleNamespace:
-    """Return the operations of the ArcFace loss: see ``Tensors``."""
+    """Return the operations of the ArcFace loss: see ``arcface_resnet50.py``."""
     import paddle
     from paddle.nn import functional
 

@@ -14,7 +14,7 @@ MASKED_OUT = -30_000.0
 
 
 def layers() -> SimpleNamespace:
-    """Return Paddle's layers and functions; the head is the embedding of tokens."""
+    """Return Paddle's layers; the head is the embedding."""
     import paddle
     from paddle import nn
     from paddle.nn import functional

@@ -6,10 +6,10 @@ T tokens of a sequence.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from dlperf_study.core.wording import level
-from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 from dlperf_study.study.parameter import IMAGES
 from dlperf_study.training.models._base import Builder, BuiltByLibraries
@@ -26,19 +26,6 @@ FLOPS_SOURCE = (
     "causal mask saves nothing in this count; embeddings, norms and biases don't multiply, and the head does "
     "(Chowdhery et al., PaLM, 2022, appendix B)"
 )
-
-
-class SequenceConfiguration(Protocol):
-    """The part of a Configuration that shapes a transformer."""
-
-    @property
-    def sequence_length(self) -> int: ...
-    @property
-    def masked_positions(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def activation_checkpointing(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +64,7 @@ class Sizes:
 
     @property
     def attention_weights(self) -> int:
-        """The weights of the four matrices of one attention: h a d + 2 h k d + a d h."""
+        """The weights of one attention: h a d + 2 h k d + a d h."""
         return 2 * self.hidden * self.head * (self.heads + self.groups)
 
 
@@ -89,7 +76,7 @@ def block_parameters(sizes: Sizes) -> int:
 
 
 def flops_of_blocks(sizes: Sizes, matrices: int, tokens: int) -> float:
-    """Return the FLOPs of all blocks of one sequence, forward and backward.
+    """Return the FLOPs of all blocks of one sequence.
 
     ``matrices``: those of its feed-forward network, each h x f. 6 for each weight that multiplies a token, and
     12 L a d T² for the products of attention.
@@ -100,29 +87,26 @@ def flops_of_blocks(sizes: Sizes, matrices: int, tokens: int) -> float:
 
 
 def decoder_head_flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
-    """Return the FLOPs of the head of a decoder, which predicts every token of a sequence."""
+    """Return the FLOPs of a head that predicts every token."""
     return 6.0 * sizes.hidden * sizes.vocabulary * tokens
 
 
 def recomputed_flops(sizes: Sizes, matrices: int, tokens: int, repeats_last: bool) -> float:
-    """Return the FLOPs of one sequence that recomputation of all blocks adds: one more forward pass of them.
-
-    2 for each weight that multiplies a token, and 4 L a d T² for the products of attention: Narayanan et al.,
-    "Efficient Large-Scale Language Model Training on GPU Clusters", 2021, appendix. ``repeats_last``: whether the
-    backward pass needs what the last matrix of a block, h x f, gives; else PyTorch stops before it.
-    """
+    """Return the FLOPs that recomputation of all blocks adds."""
+    # 2 for each weight that multiplies a token, and 4 L a d T² for the products of attention: Narayanan et al.,
+    # "Efficient Large-Scale Language Model Training on GPU Clusters", 2021, appendix. ``repeats_last``: whether the
+    # backward pass needs what the last matrix of a block, h x f, gives; else PyTorch stops before it.
     matrices_again = matrices if repeats_last else matrices - 1
     return flops_of_blocks(sizes, matrices_again, tokens) / 3
 
 
 @dataclass(frozen=True)
 class SequenceModel(BuiltByLibraries):
-    """One network of sequences of tokens: its sizes, their sources, and how each library builds it.
+    """One network of sequences of tokens and how each library builds it.
 
-    ``display_name`` is what pages call it. ``task``: what it predicts. ``parameters`` are its trainable ones, by
-    formula, and ``parameters_source`` who published its sizes. A builder returns a layer whose forward takes the
-    tensors of a batch, all int64, and returns the mean loss: tokens [N, T] and the next tokens [N, T]; or tokens
-    [N, T], masked positions [N, M], their tokens [N, M] and whether the halves belong together [N].
+    A builder returns a layer whose forward takes the tensors of a batch, all int64, and returns the mean loss: tokens
+    [N, T] and the next tokens [N, T]; or tokens [N, T], masked positions [N, M], their tokens [N, M] and whether the
+    halves belong together [N].
     ``matrices``: those of a feed-forward network; ``repeats_last``: see ``recomputed_flops``. ``head_flops``: of sizes,
     tokens and masked positions of one sequence, forward and backward.
     """
@@ -145,20 +129,20 @@ class SequenceModel(BuiltByLibraries):
         """The parameters that this network reads and others do not."""
         return ("sequence_length", *(("masked_positions",) if self.task == MASKED else ()))
 
-    def flops(self, configuration: SequenceConfiguration) -> float:
-        """Return the FLOPs of one sequence of a configuration, forward and backward."""
+    def flops(self, configuration: Configuration) -> float:
+        """Return the FLOPs of one sequence of a configuration."""
         length, masked = configuration.sequence_length, configuration.masked_positions
         return flops_of_blocks(self.sizes, self.matrices, length) + self.head_flops(self.sizes, length, masked)
 
-    def hardware_flops(self, configuration: SequenceConfiguration) -> float:
-        """Return the FLOPs that a device does for one sequence: those of ``flops``, and those that are done again."""
+    def hardware_flops(self, configuration: Configuration) -> float:
+        """Return the FLOPs of one sequence, recomputed ones too."""
         if configuration.activation_checkpointing != BLOCKS_AGAIN:
             return self.flops(configuration)
         again = recomputed_flops(self.sizes, self.matrices, configuration.sequence_length, self.repeats_last)
         return self.flops(configuration) + again
 
-    def obstacles(self, configuration: SequenceConfiguration, library: str) -> Iterator[str]:
-        """Yield each reason why ``library`` can't build this model as configured."""
+    def obstacles(self, configuration: Configuration, library: str) -> Iterator[str]:
+        """Yield why ``library`` can't build this model as configured."""
         yield from super().obstacles(configuration, library)
         yield from self._refused_lengths(configuration)
         for name, entry in PARAMETERS.items():
@@ -166,8 +150,7 @@ class SequenceModel(BuiltByLibraries):
             if entry.samples == IMAGES and value != entry.default:
                 yield f"{name} is {level(value)}, but model {self.name} trains on sequences, and not on images"
 
-    def _refused_lengths(self, configuration: SequenceConfiguration) -> Iterator[str]:
-        """Yield why sequences of this length, or so many masked positions, are none of this model."""
+    def _refused_lengths(self, configuration: Configuration) -> Iterator[str]:
         length, masked, positions = configuration.sequence_length, configuration.masked_positions, self.sizes.positions
         if not length:
             yield f"sequence_length is missing, and model {self.name} trains on sequences of tokens"

@@ -38,10 +38,8 @@ class Network:
         self._network = network
 
     def loss(self, images: Any, labels: Any, number_format: Any = None, is_training: bool = True) -> Any:
-        """Return the mean loss, float32, of labels [N] and images, [N, S, S, 3] or with channels first.
-
-        Convolutions and linear layers compute in ``number_format``, float32 if it is left out.
-        """
+        """Return the mean loss, float32."""
+        # Convolutions and linear layers compute in ``number_format``, float32 if it is left out.
         import tensorflow as tf
 
         forward_pass = ForwardPass(is_training)
@@ -60,6 +58,9 @@ class Layers:
     """
 
     def __init__(self, seed: int, memory_format: str, convolution_biases: bool = False) -> None:
+        import tensorflow as tf
+
+        self._tf: Any = tf
         self.parameters: list[Any] = []
         self.statistics: list[Any] = []
         self._seed, self._convolution_biases = seed, convolution_biases
@@ -75,38 +76,34 @@ class Layers:
         groups: int = 1,
         bias: bool = True,
     ) -> Layer:
-        """Return a square convolution; its weight is [kernel, kernel, inputs / groups, outputs]."""
-        import tensorflow as tf
-
+        """Return a square convolution."""
         deviation = math.sqrt(2 / (inputs * kernel**2))
         weight = self._normal((kernel, kernel, inputs // groups, outputs), deviation)
         offsets = self._constant(outputs, 0.0) if bias else None
         options = {"padding": self._paddings(padding), "data_format": self._format}
 
         def convolution(images: Any, forward_pass: ForwardPass) -> Any:
-            kernels = tf.cast(weight, images.dtype)
+            kernels = self._tf.cast(weight, images.dtype)
             if groups > 1:
-                by_channel = tf.transpose(kernels, [0, 1, 3, 2])
-                features = tf.nn.depthwise_conv2d(images, by_channel, self._by_axis((1, 1), stride), **options)
+                by_channel = self._tf.transpose(kernels, [0, 1, 3, 2])
+                features = self._tf.nn.depthwise_conv2d(images, by_channel, self._by_axis((1, 1), stride), **options)
             else:
-                features = tf.nn.conv2d(images, kernels, stride, **options)
+                features = self._tf.nn.conv2d(images, kernels, stride, **options)
             if offsets is None:
                 return features
-            return tf.nn.bias_add(features, tf.cast(offsets, images.dtype), self._format)
+            return self._tf.nn.bias_add(features, self._tf.cast(offsets, images.dtype), self._format)
 
         return convolution
 
     def BatchNorm2D(self, channels: int) -> Layer:
-        """Return a batch norm, in float32 whatever the format of the features."""
-        import tensorflow as tf
-
+        """Return a batch norm, always in float32."""
         scale, offset = self._constant(channels, 1.0), self._constant(channels, 0.0)
         mean, variance = self._statistic(channels, 0.0), self._statistic(channels, 1.0)
 
         def batch_norm(images: Any, forward_pass: ForwardPass) -> Any:
-            normalised, new_mean, new_variance = tf.compat.v1.nn.fused_batch_norm(
+            normalised, new_mean, new_variance = self._tf.compat.v1.nn.fused_batch_norm(
                 images,
-                *(tf.convert_to_tensor(variable) for variable in (scale, offset, mean, variance)),
+                *(self._tf.convert_to_tensor(variable) for variable in (scale, offset, mean, variance)),
                 epsilon=EPSILON,
                 data_format=self._format,
                 is_training=forward_pass.is_training,
@@ -120,86 +117,75 @@ class Layers:
 
     def BatchNorm1D(self, channels: int) -> Layer:
         """Return a batch norm of features [N, channels]."""
-        import tensorflow as tf
-
         of_images = self.BatchNorm2D(channels)
 
         def batch_norm(features: Any, forward_pass: ForwardPass) -> Any:
-            images = tf.reshape(features, self._by_axis((-1, channels), 1))
-            return tf.reshape(of_images(images, forward_pass), [-1, channels])
+            images = self._tf.reshape(features, self._by_axis((-1, channels), 1))
+            return self._tf.reshape(of_images(images, forward_pass), [-1, channels])
 
         return batch_norm
 
     def Linear(self, inputs: int, outputs: int) -> Layer:
         """Return a linear layer; its weight is [inputs, outputs]."""
-        import tensorflow as tf
-
         weight, offsets = self._glorot(inputs, outputs), self._constant(outputs, 0.0)
 
         def linear(features: Any, forward_pass: ForwardPass) -> Any:
-            return features @ tf.cast(weight, features.dtype) + tf.cast(offsets, features.dtype)
+            return features @ self._tf.cast(weight, features.dtype) + self._tf.cast(offsets, features.dtype)
 
         return linear
 
     def Dropout(self, rate: float) -> Layer:
-        """Return what sets this share of features to zero in training, and enlarges the others to make up for it."""
-        import tensorflow as tf
+        """Return what sets this share of features to zero."""
 
         def dropout(features: Any, forward_pass: ForwardPass) -> Any:
-            return tf.nn.dropout(features, rate) if forward_pass.is_training else features
+            if forward_pass.is_training:
+                return self._tf.nn.dropout(features, rate)
+            return features
 
         return dropout
 
     def MaxPool2D(self, kernel: int, stride: int, padding: int = 0) -> Layer:
         """Return a max pooling, whose padding is no feature."""
-        import tensorflow as tf
-
         paddings = self._paddings(padding)
 
         def pool(images: Any, forward_pass: ForwardPass) -> Any:
             # XLA compiles no pooling that pads by itself.
-            padded = tf.pad(images, paddings, constant_values=images.dtype.min) if padding else images
-            return tf.nn.max_pool2d(padded, kernel, stride, "VALID", self._format)
+            padded = self._tf.pad(images, paddings, constant_values=images.dtype.min) if padding else images
+            return self._tf.nn.max_pool2d(padded, kernel, stride, "VALID", self._format)
 
         return pool
 
     def AdaptiveAvgPool2D(self, side: int) -> Layer:
-        """Return an average pooling to images of this side, by regions that may overlap."""
-        import tensorflow as tf
+        """Return an average pooling to this side, of overlapping regions."""
 
         def pool(images: Any, forward_pass: ForwardPass) -> Any:
             height, width = self._axes.index("h"), self._axes.index("w")
             if side == 1:
-                return tf.reduce_mean(images, [height, width], keepdims=True)
+                return self._tf.reduce_mean(images, [height, width], keepdims=True)
             if side == images.shape[height]:
                 return images
-            rows = tf.constant(pooling_weights(images.shape[height], side), images.dtype)
+            rows = self._tf.constant(pooling_weights(images.shape[height], side), images.dtype)
             pooled_axes = self._axes.replace("h", "p").replace("w", "q")
-            return tf.einsum(f"ph,qw,{self._axes}->{pooled_axes}", rows, rows, images)
+            return self._tf.einsum(f"ph,qw,{self._axes}->{pooled_axes}", rows, rows, images)
 
         return pool
 
     def Flatten(self) -> Layer:
-        """Return what makes vectors of images, channel by channel, as Paddle and PyTorch do."""
-        import tensorflow as tf
+        """Return what makes vectors of images, channel by channel."""
 
         def flatten(images: Any, forward_pass: ForwardPass) -> Any:
-            by_channel = images if self._axes == "nchw" else tf.transpose(images, CHANNELS_FIRST)
-            return tf.reshape(by_channel, [-1, math.prod(images.shape[1:])])
+            by_channel = images if self._axes == "nchw" else self._tf.transpose(images, CHANNELS_FIRST)
+            return self._tf.reshape(by_channel, [-1, math.prod(images.shape[1:])])
 
         return flatten
 
     def ReLU(self) -> Layer:
         """Return the rectifier."""
-        import tensorflow as tf
-
-        return lambda features, forward_pass: tf.nn.relu(features)
+        return lambda features, forward_pass: self._tf.nn.relu(features)
 
     def ReLU6(self) -> Layer:
         """Return the rectifier that ends at 6."""
-        import tensorflow as tf
-
-        return lambda features, forward_pass: tf.nn.relu6(features)
+        return lambda features, forward_pass: self._tf.nn.relu6(features)
 
     def Identity(self) -> Layer:
         """Return what returns its input."""
@@ -218,57 +204,50 @@ class Layers:
     def convolution_norm(
         self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
     ) -> tuple[Layer, Layer]:
-        """Return a square convolution that pads its input by half a kernel, and its batch norm."""
+        """Return a padded square convolution and its batch norm."""
         padding, bias = kernel // 2, self._convolution_biases
         return self.Conv2D(inputs, outputs, kernel, stride, padding, groups, bias), self.BatchNorm2D(outputs)
 
     def residual(self, body: Layer, shortcut: Layer) -> Layer:
-        """Return a layer that adds the outputs of ``body`` and ``shortcut``."""
+        """Return a layer that adds ``body`` and ``shortcut``."""
         return lambda images, forward_pass: body(images, forward_pass) + shortcut(images, forward_pass)
 
     def _by_axis(self, of_samples_and_channels: tuple[Any, Any], of_sides: Any) -> list[Any]:
-        """Return a value for each axis of images, in their order."""
+        """Return a value for each axis of images."""
         samples, channels = of_samples_and_channels
         values = {"n": samples, "c": channels, "h": of_sides, "w": of_sides}
         return [values[axis] for axis in self._axes]
 
     def _paddings(self, padding: int) -> list[list[int]]:
-        """Return how much each axis of images is padded, before and after."""
+        """Return the padding of each axis."""
         return self._by_axis(([0, 0], [0, 0]), [padding, padding])
 
     def _normal(self, shape: Sequence[int], deviation: float) -> Any:
-        import tensorflow as tf
-
         seed = [self._seed, len(self.parameters)]
-        return self._parameter(lambda: tf.random.stateless_normal(shape, seed, stddev=deviation))
+        return self._parameter(lambda: self._tf.random.stateless_normal(shape, seed, stddev=deviation))
 
     def _glorot(self, inputs: int, outputs: int) -> Any:
-        import tensorflow as tf
-
         seed, limit = [self._seed, len(self.parameters)], math.sqrt(6 / (inputs + outputs))
-        return self._parameter(lambda: tf.random.stateless_uniform((inputs, outputs), seed, -limit, limit))
+        return self._parameter(lambda: self._tf.random.stateless_uniform((inputs, outputs), seed, -limit, limit))
 
     def _constant(self, count: int, value: float) -> Any:
-        import tensorflow as tf
-
-        return self._parameter(lambda: tf.fill([count], value))
+        return self._parameter(lambda: self._tf.fill([count], value))
 
     def _parameter(self, initial_value: Callable[[], Any]) -> Any:
-        import tensorflow as tf
-
-        self.parameters.append(tf.Variable(initial_value))
+        self.parameters.append(self._tf.Variable(initial_value))
         return self.parameters[-1]
 
     def _statistic(self, count: int, value: float) -> Any:
-        import tensorflow as tf
-
-        rule = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
-        self.statistics.append(tf.Variable(lambda: tf.fill([count], value), trainable=False, **rule))
+        rule = {
+            "synchronization": self._tf.VariableSynchronization.ON_READ,
+            "aggregation": self._tf.VariableAggregation.MEAN,
+        }
+        self.statistics.append(self._tf.Variable(lambda: self._tf.fill([count], value), trainable=False, **rule))
         return self.statistics[-1]
 
 
 def pooling_weights(inputs: int, outputs: int) -> list[list[float]]:
-    """Return the matrix [outputs, inputs] that averages ``inputs`` pixels of a row into ``outputs`` pixels."""
+    """Return the matrix that averages ``inputs`` pixels to ``outputs``."""
     matrix = []
     for pixel in range(outputs):
         first, end = pixel * inputs // outputs, -(-(pixel + 1) * inputs // outputs)

@@ -28,31 +28,34 @@ class Transformer(Layers):
         return self._constant(count, 0.0)
 
     def matrix(self, inputs: int, outputs: int, deviation: float = DEVIATION) -> Part:
-        """Return a linear layer, one matrix product of all tokens together."""
-        import tensorflow as tf
-
+        """Return a linear layer: one product of all tokens."""
         weight, offsets = self._normal((inputs, outputs), deviation), self.bias(outputs)
 
         def linear(features: Any) -> Any:
-            rows = tf.reshape(features, [-1, inputs])
-            product = tf.matmul(rows, tf.cast(weight, features.dtype)) + tf.cast(offsets, features.dtype)
-            return tf.reshape(product, tf.concat([tf.shape(features)[:-1], [outputs]], 0))
+            rows = self._tf.reshape(features, [-1, inputs])
+            product = self._tf.matmul(rows, self._tf.cast(weight, features.dtype)) + self._tf.cast(
+                offsets, features.dtype
+            )
+            return self._tf.reshape(product, self._tf.concat([self._tf.shape(features)[:-1], [outputs]], 0))
 
         return linear
 
     def norm(self) -> Part:
-        """Return a layer norm, in float32 whatever the number format of the features."""
-        import tensorflow as tf
-
+        """Return a layer norm, always in float32."""
         scale, offset = self._constant(self._sizes.hidden, 1.0), self.bias(self._sizes.hidden)
 
         def layer_norm(features: Any) -> Any:
-            exact = tf.cast(features, tf.float32)
-            mean, variance = tf.nn.moments(exact, [-1], keepdims=True)
-            normalised = tf.nn.batch_normalization(
-                exact, mean, variance, tf.convert_to_tensor(offset), tf.convert_to_tensor(scale), BERT_EPSILON
+            exact = self._tf.cast(features, self._tf.float32)
+            mean, variance = self._tf.nn.moments(exact, [-1], keepdims=True)
+            normalised = self._tf.nn.batch_normalization(
+                exact,
+                mean,
+                variance,
+                self._tf.convert_to_tensor(offset),
+                self._tf.convert_to_tensor(scale),
+                BERT_EPSILON,
             )
-            return tf.cast(normalised, features.dtype)
+            return self._tf.cast(normalised, features.dtype)
 
         return layer_norm
 
@@ -69,37 +72,30 @@ class Transformer(Layers):
 
     def attention(self) -> Part:
         """Return attention with biases, which sees the whole sequence."""
-        import tensorflow as tf
-
         sizes = self._sizes
         matrices = [self.matrix(sizes.hidden, sizes.hidden) for _ in range(3)]
         output = self.matrix(sizes.hidden, sizes.hidden, self._residual_deviation)
 
         def attention(features: Any) -> Any:
             queries, keys, values = (self._heads(matrix(features)) for matrix in matrices)
-            scores = tf.matmul(queries / math.sqrt(sizes.head), keys, transpose_b=True)
-            shares = tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), features.dtype)
-            mixed = tf.transpose(tf.matmul(shares, values), [0, 2, 1, 3])
-            return output(tf.reshape(mixed, tf.shape(features)))
+            scores = self._tf.matmul(queries / math.sqrt(sizes.head), keys, transpose_b=True)
+            shares = self._tf.cast(self._tf.nn.softmax(self._tf.cast(scores, self._tf.float32)), features.dtype)
+            mixed = self._tf.transpose(self._tf.matmul(shares, values), [0, 2, 1, 3])
+            return output(self._tf.reshape(mixed, self._tf.shape(features)))
 
         return attention
 
     def feed_forward(self) -> Part:
         """Return a feed-forward network of two matrices with GELU."""
-        import tensorflow as tf
-
         sizes = self._sizes
         first = self.matrix(sizes.hidden, sizes.inner)
         second = self.matrix(sizes.inner, sizes.hidden, self._residual_deviation)
-        return lambda features: second(tf.nn.gelu(first(features)))
+        return lambda features: second(self._tf.nn.gelu(first(features)))
 
     def _heads(self, features: Any) -> Any:
-        """Return features [N, T, h] by heads, [N, a, T, d]."""
-        import tensorflow as tf
-
-        samples, length = tf.shape(features)[0], tf.shape(features)[1]
-        by_head = tf.reshape(features, [samples, length, self._sizes.heads, self._sizes.head])
-        return tf.transpose(by_head, [0, 2, 1, 3])
+        samples, length = self._tf.shape(features)[0], self._tf.shape(features)[1]
+        by_head = self._tf.reshape(features, [samples, length, self._sizes.heads, self._sizes.head])
+        return self._tf.transpose(by_head, [0, 2, 1, 3])
 
 
 class Bert:
@@ -119,10 +115,8 @@ class Bert:
         self._head_bias = made.bias(sizes.vocabulary)
 
     def loss(self, tokens: Any, positions: Any, labels: Any, is_next: Any, number_format: Any = None) -> Any:
-        """Return the mean loss, float32; the batch is that of ``SequenceModel``.
-
-        Matrix products compute in ``number_format``, float32 if it is left out.
-        """
+        """Return the mean loss, float32."""
+        # Matrix products compute in ``number_format``, float32 if it is left out.
         import tensorflow as tf
 
         features = self._features(tokens, number_format or tf.float32)

@@ -16,7 +16,7 @@ UNCHANGED = ("Dropout", "Flatten", "Identity", "Linear", "ReLU", "ReLU6", "Seque
 
 
 def cross_entropy_module(network: Any) -> Any:
-    """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes]; labels come as [N]."""
+    """Return ``network`` with the mean softmax cross-entropy."""
     from torch.nn import Module, functional
 
     def loss(module: Any, images: Any, labels: Any) -> Any:
@@ -26,7 +26,7 @@ def cross_entropy_module(network: Any) -> Any:
 
 
 def convolution_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> tuple[Any, Any]:
-    """Return a square convolution without bias that pads its input by half a kernel, and its batch norm."""
+    """Return a padded square convolution and its batch norm."""
     from torch import nn
 
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
@@ -34,7 +34,7 @@ def convolution_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, gr
 
 
 def residual(body: Any, shortcut: Any) -> Any:
-    """Return a module that adds the outputs of ``body`` and ``shortcut``."""
+    """Return a module that adds ``body`` and ``shortcut``."""
     from torch.nn import Module
 
     def total(module: Any, images: Any) -> Any:
@@ -44,7 +44,7 @@ def residual(body: Any, shortcut: Any) -> Any:
 
 
 def by_paddle_names() -> SimpleNamespace:
-    """Return PyTorch's layers under the names of ``paddle.nn``, for a network written once for several libraries."""
+    """Return PyTorch's layers under the names of ``paddle.nn``."""
     from torch import nn
 
     renamed = {f"{name}D": getattr(nn, f"{name}d") for name in RENAMED}
@@ -53,11 +53,9 @@ def by_paddle_names() -> SimpleNamespace:
 
 
 def initialised(network: Any) -> Any:
-    """Return ``network`` with weights drawn as Paddle 3.0 draws them: in place, with PyTorch's generator.
-
-    A convolution's come from N(0, 2 / (input channels x kernel area)), whatever its groups (``_ConvNd`` of
-    paddle/nn/layer/conv.py); a linear layer's from Glorot's uniform distribution; biases are 0.
-    """
+    """Return ``network`` with weights as Paddle 3.0 draws them."""
+    # A convolution's come from N(0, 2 / (input channels x kernel area)), whatever its groups (``_ConvNd`` of
+    # paddle/nn/layer/conv.py); a linear layer's from Glorot's uniform distribution; biases are 0.
     from torch import nn
 
     for layer in network.modules():
@@ -71,7 +69,7 @@ def initialised(network: Any) -> Any:
 
 
 def tensors() -> SimpleNamespace:
-    """Return the operations of the ArcFace loss: see ``Tensors``."""
+    """Return the operations of the ArcFace loss: see ``arcface_resnet50.py``."""
     import torch
     from torch import distributed
     from torch.nn import functional

@@ -14,7 +14,7 @@ EMBEDDING = ("wte", "wpe", "wse", "ne")
 
 
 def layers() -> SimpleNamespace:
-    """Return PyTorch's layers and functions, the layers under the names of Paddle."""
+    """Return PyTorch's layers under the names of Paddle."""
     import torch
     from torch import nn
     from torch.nn import functional
@@ -53,14 +53,14 @@ def layers() -> SimpleNamespace:
 
 
 def tied(network: Any, sizes: Sizes) -> Any:
-    """Return ``network`` with its head tied to the embedding of tokens, where it is."""
+    """Return ``network`` with a tied head, where it is."""
     if sizes.tied:
         network.head.weight = network.wte.weight
     return network
 
 
 def llama(sizes: Sizes, length: int) -> Any:
-    """Return Llama for sequences of ``length``: tokens [N, T] to logits [N, T, V]."""
+    """Return Llama: tokens [N, T] to logits [N, T, V]."""
     nn = layers()
 
     def norm() -> Any:
@@ -75,7 +75,7 @@ def llama(sizes: Sizes, length: int) -> Any:
 
 
 def recompute_blocks(network: Any) -> None:
-    """Let each block of a network keep its input alone, and compute its activations again in the backward pass.
+    """Let each block keep its input alone.
 
     ``forward`` is replaced, so that hooks of the block, such as those that gather its parameters, stay around it. No
     block takes random numbers.
@@ -87,16 +87,16 @@ def recompute_blocks(network: Any) -> None:
 
 
 def network_stage(network: Any, layers: Iterable[int], is_first: bool, is_last: bool) -> Any:
-    """Return the part of a network that has these of its blocks, which share their parameters with it.
-
-    The first takes tokens [N, T], every other features [N, T, h]; the last returns what the network does, and takes
-    what its ``predict`` needs besides features, every other returns features.
-    """
+    """Return the part of a network with these blocks."""
+    # The first takes tokens [N, T], every other features [N, T, h]; the last returns what the network does, and takes
+    # what its ``predict`` needs besides features, every other returns features.
     from torch.nn import Module, ModuleDict
 
     def forward(stage: Any, inputs: Any, *positions: Any) -> Any:
         features = through_blocks(stage, network_embed(stage, inputs) if is_first else inputs)
-        return network_predict(stage, features, *positions) if is_last else features
+        if is_last:
+            return network_predict(stage, features, *positions)
+        return features
 
     network_embed, network_predict = network.embed, network.predict
     kept = ModuleDict({str(layer): network.blocks[str(layer)] for layer in layers})
@@ -108,7 +108,7 @@ def network_stage(network: Any, layers: Iterable[int], is_first: bool, is_last: 
 
 
 def _rotated_attention(nn: Any, sizes: Sizes, length: int) -> Any:
-    """Return causal attention without biases, with rotated positions and grouped queries."""
+    """Return causal attention with rotated positions and grouped queries."""
     from torch.nn import functional
 
     is_grouped = sizes.groups != sizes.heads
@@ -130,7 +130,7 @@ def _rotated_attention(nn: Any, sizes: Sizes, length: int) -> Any:
 
 
 def _rotations(sizes: Sizes, length: int) -> tuple[Any, Any]:
-    """Return cosines and sines [T, d] of the angles by which pairs of features are rotated."""
+    """Return cosines and sines [T, d] of the rotation."""
     import torch
 
     frequencies = sizes.theta ** (-torch.arange(0, sizes.head, 2, dtype=torch.float64) / sizes.head)
@@ -139,7 +139,6 @@ def _rotations(sizes: Sizes, length: int) -> tuple[Any, Any]:
 
 
 def _rotated(heads: Any, cosines: Any, sines: Any) -> Any:
-    """Return heads [N, a, T, d] rotated by their positions, in their own number format."""
     import torch
 
     first, second = heads.float().chunk(2, dim=-1)
@@ -148,7 +147,7 @@ def _rotated(heads: Any, cosines: Any, sines: Any) -> Any:
 
 
 def _gated(nn: Any, sizes: Sizes) -> Any:
-    """Return a feed-forward network of three matrices without biases, gated by SiLU."""
+    """Return a feed-forward network gated by SiLU."""
     from torch.nn import functional
 
     def forward(network: Any, features: Any) -> Any:
@@ -163,7 +162,9 @@ def _cross_entropy(logits: Any, targets: Any) -> Any:
 
     # Logits may be divided among ranks by their vocabulary: then the loss is the same on each of these.
     loss = functional.cross_entropy(logits.float(), targets)
-    return loss.to_local() if hasattr(loss, "to_local") else loss
+    if hasattr(loss, "to_local"):
+        return loss.to_local()
+    return loss
 
 
 def _gelu(features: Any, is_approximate: bool) -> Any:

@@ -10,12 +10,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dlperf_study.training.models._base import composed, norm_first, norm_last
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.models._base import Builder, composed, norm_first, norm_last
 from dlperf_study.training.models._sequences import BERT_EPSILON, DEVIATION, GPT_EPSILON, Sizes
 
 
+def builders(network: Callable[[Any, Sizes], Any], loss: Callable[[Any, Any], Any], sizes: Sizes) -> dict[str, Builder]:
+    """Return PyTorch's and Paddle's builder of a network."""
+
+    def build_torch(configuration: Configuration, rank: int, world_size: int) -> Any:
+        from dlperf_study.training.models._torch_transformer import layers, tied
+
+        nn = layers()
+        return loss(nn, tied(network(nn, sizes), sizes))
+
+    def build_paddle(configuration: Configuration, rank: int, world_size: int) -> Any:
+        from dlperf_study.training.models._paddle_transformer import layers
+
+        nn = layers()
+        return loss(nn, network(nn, sizes))
+
+    return {"torch": build_torch, "paddle": build_paddle}
+
+
 def next_tokens(nn: Any, network: Any) -> Any:
-    """Return ``network`` with the mean cross-entropy of each next token; tokens and targets come as [N, T]."""
+    """Return ``network`` with the cross-entropy of each next token."""
 
     def loss(layer: Any, tokens: Any, targets: Any) -> Any:
         return nn.cross_entropy(layer.network(tokens).flatten(0, 1), targets.flatten())
@@ -24,11 +43,9 @@ def next_tokens(nn: Any, network: Any) -> Any:
 
 
 def masked_tokens(nn: Any, network: Any) -> Any:
-    """Return ``network`` with the sum of two mean cross-entropies: of masked tokens, and of the next sentence.
+    """Return ``network`` with the losses of masked tokens and sentences."""
 
-    Tokens come as [N, T], masked positions and their tokens as [N, M], and whether the halves belong together as [N].
-    """
-
+    # Tokens come as [N, T], masked positions and their tokens as [N, M], and whether the halves belong together as [N].
     def loss(layer: Any, tokens: Any, positions: Any, labels: Any, is_next: Any) -> Any:
         logits, next_logits = layer.network(tokens, positions)
         masked = nn.cross_entropy(logits.flatten(0, 1), labels.flatten())
@@ -50,7 +67,7 @@ def gpt(nn: Any, sizes: Sizes) -> Any:
 
 
 def decoder(nn: Any, sizes: Sizes, block: Callable[[], Any], norm: Callable[[], Any], **positions: Any) -> Any:
-    """Return a network of blocks behind the embedding of tokens; ``wpe`` embeds their positions, where it is given."""
+    """Return blocks behind the embedding of tokens and ``positions``."""
 
     def embed(network: Any, tokens: Any) -> Any:
         features = network.wte(tokens)
@@ -104,11 +121,9 @@ def bert(nn: Any, sizes: Sizes) -> Any:
 
 
 def joined(nn: Any, sizes: Sizes, embed: Callable[..., Any], predict: Callable[..., Any], parts: Any) -> Any:
-    """Return a network: ``predict(network, features, *positions)`` of what its blocks make of ``embed``'s features.
+    """Return a network of ``embed``, its blocks and ``predict``."""
 
-    Its weights are normal, its biases 0.
-    """
-
+    # Its weights are normal, its biases 0.
     def forward(network: Any, tokens: Any, *positions: Any) -> Any:
         return predict(network, through_blocks(network, embed(network, tokens)), *positions)
 
@@ -124,19 +139,19 @@ def joined(nn: Any, sizes: Sizes, embed: Callable[..., Any], predict: Callable[.
 
 
 def blocks(nn: Any, sizes: Sizes, block: Callable[[], Any]) -> Any:
-    """Return the blocks by their number, as a part of a network keeps some of them."""
+    """Return the blocks by their number."""
     return nn.LayerDict({str(layer): block() for layer in range(sizes.layers)})
 
 
 def through_blocks(network: Any, features: Any) -> Any:
-    """Return what the blocks of a network make of features, one after the other."""
+    """Return what the blocks make of features."""
     for block in network.blocks.values():
         features = block(features)
     return features
 
 
 def attention(nn: Any, sizes: Sizes, is_causal: bool) -> Any:
-    """Return attention with biases: features [N, T, h] to [N, T, h]."""
+    """Return attention with biases: [N, T, h] to [N, T, h]."""
 
     def forward(layer: Any, features: Any) -> Any:
         queries, keys, values = (nn.heads(part(features), sizes.head) for part in (layer.wq, layer.wk, layer.wv))
@@ -148,7 +163,7 @@ def attention(nn: Any, sizes: Sizes, is_causal: bool) -> Any:
 
 
 def feed_forward(nn: Any, sizes: Sizes, is_approximate: bool) -> Any:
-    """Return a feed-forward network of two matrices, with GELU as it is or approximated by a hyperbolic tangent."""
+    """Return two matrices with GELU, exact or approximate."""
 
     def forward(layer: Any, features: Any) -> Any:
         return layer.w2(nn.gelu(layer.w1(features), is_approximate))

@@ -18,9 +18,15 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.core.errors import UnsupportedError
-from dlperf_study.training.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, Tensors, composed
-from dlperf_study.training.models.resnet50 import FEATURES, backbone_macs, torch_network
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.models._base import FLOPS_SOURCE, Model, composed
+from dlperf_study.training.models.resnet50 import FEATURES, backbone_macs, network
 
+# ``library`` has the operations of a library that the loss needs: ``normal_parameter``, float32 from N(0, deviation);
+# ``cosines`` [N, C] float32 of features [N, E] and centers [C, E]; ``integers``, ``first`` and those after it;
+# ``distinct``, the values of a tensor once each, sorted; ``sample_with``, ``count`` row numbers below ``rows``, all
+# ``positives`` and others at random; ``all_gathered``, the tensors of all ranks, with the graph of this rank's;
+# ``all_reduced``, the SUM or MAX over the ranks.
 EMBEDDING = 512
 MARGIN = 0.5
 SCALE = 64.0
@@ -35,8 +41,8 @@ def forward_macs(image_size: int, classes: int) -> int:
     return backbone_macs(image_size) + FEATURES * EMBEDDING + EMBEDDING * classes
 
 
-def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's ResNet-50 as the embedding, with this rank's part of the classifier."""
+def build_paddle(configuration: Configuration, rank: int, world_size: int) -> Any:
+    """Build Paddle's embedding and this rank's classifier."""
     from paddle.vision.models import resnet50
 
     from dlperf_study.training.models import _paddle_layers
@@ -45,11 +51,12 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     return arcface_layer(_paddle_layers.tensors(), backbone, EMBEDDING, configuration, rank, world_size)
 
 
-def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build PyTorch's ResNet-50 as the embedding, with this rank's part of the classifier."""
+def build_torch(configuration: Configuration, rank: int, world_size: int) -> Any:
+    """Build PyTorch's embedding and this rank's classifier."""
     from dlperf_study.training.models import _torch_layers
 
-    return arcface_layer(_torch_layers.tensors(), torch_network(EMBEDDING), EMBEDDING, configuration, rank, world_size)
+    backbone = _torch_layers.initialised(network(_torch_layers.by_paddle_names(), EMBEDDING))
+    return arcface_layer(_torch_layers.tensors(), backbone, EMBEDDING, configuration, rank, world_size)
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,7 @@ class Shard:
 
     @classmethod
     def of(cls, classes: int, rank: int, ranks: int) -> "Shard":
-        """Return the shard of ``rank``; when classes don't divide evenly, the first ranks hold one more.
-
-        Raises UnsupportedError when a rank would be left without a class.
-        """
+        """Return the shard of ``rank``; the first may hold one more; raises UnsupportedError."""
         if classes < ranks:
             raise UnsupportedError(f"classes is {classes}, too few to give each of {ranks} ranks a shard")
         least, more = divmod(classes, ranks)
@@ -74,15 +78,13 @@ class Shard:
 
 
 def arcface_layer(
-    library: Tensors, backbone: Any, embedding: int, configuration: NetworkConfiguration, rank: int, world_size: int
+    library: Any, backbone: Any, embedding: int, configuration: Configuration, rank: int, world_size: int
 ) -> Any:
-    """Return ``backbone``, whose output is [N, embedding], with the ArcFace loss.
-
-    Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of
-    all ranks, the same number on every rank, and gradients are scaled so that **averaging the replicated
-    parameters over the ranks** gives its gradient, as data parallelism does. The gradient of the shard is
-    complete and must not be communicated: its parameter has ``no_sync``.
-    """
+    """Return ``backbone`` with the ArcFace loss."""
+    # Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of all ranks,
+    # the same number on every rank, and gradients are scaled so that **averaging the replicated parameters over the
+    # ranks** gives its gradient, as data parallelism does. The gradient of the shard is complete and must not be
+    # communicated: its parameter has ``no_sync``.
     sharded = configuration.classifier == "sharded"
     shard = Shard.of(configuration.classes, rank, world_size) if sharded else Shard(0, configuration.classes, 0, 1)
     loss = partial(_loss, library=library, shard=shard, sample_ratio=configuration.sample_ratio)
@@ -95,18 +97,16 @@ def arcface_layer(
     return composed(library.Layer, forward, backbone=backbone, head=head)
 
 
-def sample_rows(library: Tensors, labels: Any, shard: Shard, sample_ratio: float) -> Any:
-    """Return the rows of the classes in the batch and random others, together ``sample_ratio`` of the shard.
-
-    All classes of the batch take part, also when they are more than that (Partial FC, algorithm 1).
-    """
+def sample_rows(library: Any, labels: Any, shard: Shard, sample_ratio: float) -> Any:
+    """Return rows of the batch's classes and random others."""
+    # All classes of the batch take part, also when they are more than that (Partial FC, algorithm 1).
     inside = (labels >= shard.first) & (labels < shard.first + shard.rows)
     positives = library.distinct(labels[inside] - shard.first)
     return library.sample_with(positives, shard.rows, max(len(positives), math.ceil(shard.rows * sample_ratio)))
 
 
-def _centers(library: Tensors, shard: Shard, embedding: int, seed: int, sharded: bool) -> Any:
-    """Return the shard's class centers [rows, embedding], drawn from a normal distribution."""
+def _centers(library: Any, shard: Shard, embedding: int, seed: int, sharded: bool) -> Any:
+    """Return the class centers [rows, embedding] of a shard."""
     import numpy
 
     centers = library.normal_parameter((shard.rows, embedding), CENTER_DEVIATION)
@@ -119,7 +119,7 @@ def _centers(library: Tensors, shard: Shard, embedding: int, seed: int, sharded:
     return centers
 
 
-def _loss(head: Any, features: Any, labels: Any, library: Tensors, shard: Shard, sample_ratio: float) -> Any:
+def _loss(head: Any, features: Any, labels: Any, library: Any, shard: Shard, sample_ratio: float) -> Any:
     # Logits reach 64, where neighbours in bfloat16 are 0.25 apart: the softmax is in float32 whatever the backbone's.
     features = _gather(library, library.float32(features), shard)
     if shard.ranks > 1:
@@ -139,18 +139,16 @@ def _loss(head: Any, features: Any, labels: Any, library: Tensors, shard: Shard,
 
 
 def _logits(cosines: Any, is_label: Any) -> Any:
-    """Return SCALE x cosine [N, C], with the margin added to the angle where ``is_label`` is 1.
-
-    Equation 3 of Deng et al.; cos(a + m) = cos(a) cos(m) - sin(a) sin(m).
-    """
+    """Return SCALE x cosine [N, C] with the margin."""
+    # Equation 3 of Deng et al.; cos(a + m) = cos(a) cos(m) - sin(a) sin(m).
     cosines = cosines.clip(-COSINE_LIMIT, COSINE_LIMIT)
     target = (is_label * cosines).sum(1, keepdim=True)
     with_margin = target * math.cos(MARGIN) - (1 - target.square()).sqrt() * math.sin(MARGIN)
     return SCALE * (cosines + is_label * (with_margin - target))
 
 
-def _cross_entropy(library: Tensors, logits: Any, is_label: Any, shard: Shard) -> Any:
-    """Return the mean cross-entropy over all samples, whose logits [N, C] are distributed over all shards."""
+def _cross_entropy(library: Any, logits: Any, is_label: Any, shard: Shard) -> Any:
+    """Return the mean over samples; logits are distributed."""
     largest = logits.detach().amax(1, keepdim=True)
     shifted = logits - (largest if shard.ranks == 1 else library.all_reduced(largest, "MAX"))
     sums = library.stack([shifted.exp().sum(1), (is_label * shifted).sum(1)])
@@ -161,9 +159,11 @@ def _cross_entropy(library: Tensors, logits: Any, is_label: Any, shard: Shard) -
     return (normalizer.log() - target).mean()
 
 
-def _gather(library: Tensors, tensor: Any, shard: Shard) -> Any:
-    """Return a tensor [N, ...] of all ranks [ranks x N, ...]; a gradient flows to the part of this rank."""
-    return tensor if shard.ranks == 1 else library.all_gathered(tensor, shard.rank, shard.ranks)
+def _gather(library: Any, tensor: Any, shard: Shard) -> Any:
+    """Return a tensor of all ranks, with this rank's gradient."""
+    if shard.ranks == 1:
+        return tensor
+    return library.all_gathered(tensor, shard.rank, shard.ranks)
 
 
 MODEL = Model(

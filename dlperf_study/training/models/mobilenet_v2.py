@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dlperf_study.training.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs, strided
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.models._base import FLOPS_SOURCE, Model, convolution_macs, strided
+from dlperf_study.training.models._image_networks import image_builders
 
 #: Expansion, output channels, blocks and stride of the first block: table 2 of the paper.
 STAGES = (
@@ -20,7 +22,7 @@ STEM, FEATURES = 32, 1280
 
 
 def blocks() -> Iterator[tuple[int, int, int, int]]:
-    """Yield input channels, expansion, output channels and stride of every inverted residual."""
+    """Yield channels, expansion, output channels and stride of blocks."""
     channels = STEM
     for expansion, outputs, repetitions, first_stride in STAGES:
         for stride in (first_stride, *[1] * (repetitions - 1)):
@@ -42,46 +44,30 @@ def forward_macs(image_size: int, classes: int) -> int:
     return macs + convolution_macs(STAGES[-1][1], FEATURES, 1, size) + FEATURES * classes
 
 
-def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's MobileNetV2 with cross-entropy."""
+def _paddle(configuration: Configuration) -> Any:
     from paddle.vision.models import mobilenet_v2
 
-    from dlperf_study.training.models._paddle_layers import cross_entropy_layer
-
-    return cross_entropy_layer(mobilenet_v2(num_classes=configuration.classes))
+    return mobilenet_v2(num_classes=configuration.classes)
 
 
-def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in PyTorch with cross-entropy."""
-    from dlperf_study.training.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
-
-    return cross_entropy_module(initialised(network(by_paddle_names(), configuration.classes)))
-
-
-def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in TensorFlow with cross-entropy."""
-    from dlperf_study.training.models._tensorflow_layers import Layers, Network
-
-    layers = Layers(configuration.seed, configuration.memory_format)
-    return Network(layers, network(layers, configuration.classes))
-
-
-def network(nn: Any, outputs: int) -> Any:
-    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
+def _network(nn: Any, configuration: Configuration) -> Any:
+    """Return the network in a library's layers."""
     first = (*nn.convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
     residuals = [_inverted_residual(nn, *block) for block in blocks()]
     last = (*nn.convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())
-    classifier = (nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, outputs))
+    classifier = (nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, configuration.classes))
     return nn.Sequential(*first, *residuals, *last, *classifier)
 
 
 def _inverted_residual(nn: Any, inputs: int, expansion: int, outputs: int, stride: int) -> Any:
-    """Return an inverted residual; only one that keeps the shape of its input adds it to its output."""
+    """Return a block, residual if it keeps its shape."""
     hidden = inputs * expansion
     expand = (*nn.convolution_norm(inputs, hidden, 1), nn.ReLU6()) if expansion > 1 else ()
     depthwise = (*nn.convolution_norm(hidden, hidden, 3, stride, groups=hidden), nn.ReLU6())
     body = nn.Sequential(*expand, *depthwise, *nn.convolution_norm(hidden, outputs, 1))
-    return nn.residual(body, nn.Identity()) if stride == 1 and inputs == outputs else body
+    if stride == 1 and inputs == outputs:
+        return nn.residual(body, nn.Identity())
+    return body
 
 
 MODEL = Model(
@@ -93,6 +79,6 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md (10 classes); torchvision, num_params (1000)",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 0.301e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    builders=image_builders(_network, _paddle),
     pools_to_pixel=True,
 )

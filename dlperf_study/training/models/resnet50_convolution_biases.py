@@ -8,40 +8,36 @@ computes a little more.
 
 from typing import Any
 
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.models import resnet50
-from dlperf_study.training.models._base import Model, NetworkConfiguration
+from dlperf_study.training.models._base import Model
+from dlperf_study.training.models._image_networks import image_builders
 
 
-def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+def build_paddle(configuration: Configuration, rank: int, world_size: int) -> Any:
     """Build Paddle's ResNet-50, then give each convolution a bias."""
     from paddle.nn import Conv2D
 
-    layer = resnet50.build_paddle(configuration, rank, world_size)
+    layer = resnet50.BUILDERS["paddle"](configuration, rank, world_size)
     for convolution in layer.sublayers():
         if isinstance(convolution, Conv2D):
             convolution.bias = convolution.create_parameter([convolution.weight.shape[0]], is_bias=True)
     return layer
 
 
-def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build PyTorch's ResNet-50, then give each convolution a bias, which starts at 0 as in Paddle."""
+def build_torch(configuration: Configuration, rank: int, world_size: int) -> Any:
+    """Build PyTorch's ResNet-50, then add biases of 0."""
     import torch
 
-    module = resnet50.build_torch(configuration, rank, world_size)
+    module = resnet50.BUILDERS["torch"](configuration, rank, world_size)
     for convolution in module.modules():
         if isinstance(convolution, torch.nn.Conv2d):
             convolution.bias = torch.nn.Parameter(torch.zeros(convolution.out_channels))
     return module
 
 
-def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in TensorFlow."""
-    from dlperf_study.training.models._tensorflow_layers import Layers, Network
-
-    layers = Layers(configuration.seed, configuration.memory_format, convolution_biases=True)
-    return Network(layers, resnet50.network(layers, configuration.classes))
-
-
+BUILDERS = image_builders(resnet50.class_network, resnet50.paddle_network, convolution_biases=True)
+BUILDERS |= {"paddle": build_paddle, "torch": build_torch}
 MODEL = Model(
     name="resnet50_convolution_biases",
     display_name="ResNet-50 with convolution biases",
@@ -51,6 +47,6 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md",
     forward_macs=resnet50.forward_macs,
     flops_source=resnet50.MODEL.flops_source,
-    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    builders=BUILDERS,
     pools_to_pixel=True,
 )

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from dlperf_study.training.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.models._base import FLOPS_SOURCE, Model, convolution_macs
+from dlperf_study.training.models._image_networks import image_builders
 
 #: Channels and number of 3x3 convolutions of each group; a group ends in a 2x2 max pooling.
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
@@ -19,39 +21,19 @@ def convolutions_macs(image_size: int) -> int:
 
 
 def forward_macs(image_size: int, classes: int) -> int:
-    """Return the multiply-accumulates of one forward pass; features are pooled to 7x7 at any size."""
+    """Return the count of a forward pass at any size."""
     return convolutions_macs(image_size) + 512 * 7 * 7 * 4096 + 4096 * 4096 + 4096 * classes
 
 
-def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's VGG16 with cross-entropy."""
+def _paddle(configuration: Configuration) -> Any:
     from paddle.vision.models import vgg16
 
-    from dlperf_study.training.models._paddle_layers import cross_entropy_layer
-
-    return cross_entropy_layer(vgg16(num_classes=configuration.classes))
+    return vgg16(num_classes=configuration.classes)
 
 
-def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in PyTorch with cross-entropy."""
-    from dlperf_study.training.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
-
-    return cross_entropy_module(initialised(network(by_paddle_names(), configuration.classes)))
-
-
-def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in TensorFlow with cross-entropy."""
-    from dlperf_study.training.models._tensorflow_layers import Layers, Network
-
-    layers = Layers(configuration.seed, configuration.memory_format)
-    return Network(layers, network(layers, configuration.classes))
-
-
-def network(nn: Any, outputs: int) -> Any:
-    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does.
-
-    It pools features to 7x7 at any size of images, as Paddle's does.
-    """
+def _network(nn: Any, configuration: Configuration) -> Any:
+    """Return the network in a library's layers."""
+    # It pools features to 7x7 at any size of images, as Paddle's does.
     layers: list[Any] = []
     inputs = 3
     for channels, convolutions in GROUPS:
@@ -62,7 +44,7 @@ def network(nn: Any, outputs: int) -> Any:
     layers += [nn.AdaptiveAvgPool2D(7), nn.Flatten()]
     for features in (512 * 7 * 7, 4096):
         layers += [nn.Linear(features, 4096), nn.ReLU(), nn.Dropout(0.5)]
-    return nn.Sequential(*layers, nn.Linear(4096, outputs))
+    return nn.Sequential(*layers, nn.Linear(4096, configuration.classes))
 
 
 MODEL = Model(
@@ -74,6 +56,6 @@ MODEL = Model(
     parameters_source="torchvision, VGG16_Weights.IMAGENET1K_V1, num_params",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 15.47e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    builders=image_builders(_network, _paddle),
     smallest_image_size=32,
 )

@@ -13,7 +13,9 @@ Together 15,254,602 at 10 classes and images of 32x32.
 
 from typing import Any
 
-from dlperf_study.training.models._base import FLOPS_SOURCE, Model, NetworkConfiguration
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.models._base import FLOPS_SOURCE, Model
+from dlperf_study.training.models._image_networks import image_builders
 from dlperf_study.training.models.vgg16 import GROUPS, convolutions_macs
 
 #: Dropout after each convolution but the last of a group, by group.
@@ -28,32 +30,13 @@ def forward_macs(image_size: int, classes: int) -> int:
     return convolutions_macs(image_size) + _features(image_size) * WIDTH + WIDTH * WIDTH + WIDTH * classes
 
 
-def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the network with cross-entropy; Paddle has no such VGG."""
+def _paddle(configuration: Configuration) -> Any:
     from paddle import nn
 
-    from dlperf_study.training.models._paddle_layers import cross_entropy_layer
-
-    return cross_entropy_layer(_network(nn, configuration))
+    return _network(nn, configuration)
 
 
-def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in PyTorch with cross-entropy."""
-    from dlperf_study.training.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
-
-    return cross_entropy_module(initialised(_network(by_paddle_names(), configuration)))
-
-
-def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in TensorFlow with cross-entropy."""
-    from dlperf_study.training.models._tensorflow_layers import Layers, Network
-
-    layers = Layers(configuration.seed, configuration.memory_format)
-    return Network(layers, _network(layers, configuration))
-
-
-def _network(nn: Any, configuration: NetworkConfiguration) -> Any:
-    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
+def _network(nn: Any, configuration: Configuration) -> Any:
     layers: list[Any] = []
     inputs = 3
     for (channels, convolutions), dropout in zip(GROUPS, DROPOUTS, strict=True):
@@ -84,6 +67,6 @@ MODEL = Model(
     parameters_source="derived from benchmark/cluster/vgg16/vgg16_fluid.py of PaddlePaddle; no count was published",
     forward_macs=forward_macs,
     flops_source=FLOPS_SOURCE,
-    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    builders=image_builders(_network, _paddle),
     smallest_image_size=SHRINKING,
 )

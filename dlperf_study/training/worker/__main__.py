@@ -21,25 +21,15 @@ from dlperf_study.training.frameworks._base import (
     Trainer,
     computation_obstacle,
 )
+from dlperf_study.training.worker import windows
 from dlperf_study.training.worker.feed import Feed
 from dlperf_study.training.worker.injected import injected_wait, plant_slowdown
-from dlperf_study.training.worker.machine_state import MachineState
-from dlperf_study.training.worker.resources import CpuMeter, MemoryMeter, limit_memory
+from dlperf_study.training.worker.machine_state import CpuMeter, MachineState, MemoryMeter, limit_memory
 from dlperf_study.training.worker.warmup import first_steps, training_steps, warm_up
-from dlperf_study.training.worker.windows import (
-    communication_windows,
-    computation_window,
-    input_window,
-    settle_in,
-    training_window,
-)
 
 
 def main() -> None:
-    """Be the trainer or the server that the environment of this process says.
-
-    Raises RunError, before anything is built, if it does not run the measuring code of the controller.
-    """
+    """Be the trainer or the server of this environment; raises RunError."""
     die_with_parent()
     require_code_of_controller()
     file = Path(os.environ[CONFIGURATION_VARIABLE])
@@ -53,10 +43,8 @@ def main() -> None:
 
 
 def train(framework: Framework, configuration: Configuration, run: RunPaths) -> None:
-    """Be one rank: measure all windows, then write the log.
-
-    After a failure, the windows measured before it are written too, without an ``end`` line.
-    """
+    """Be one rank: measure all windows, then write the log."""
+    # After a failure, the windows measured before it are written too, without an ``end`` line.
     trainer = plant_slowdown(framework.trainer(configuration), configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))
     with closing(Feed(configuration, trainer)) as feed:
@@ -72,7 +60,7 @@ def measure_windows(
     configuration: Configuration,
     repetition: int,
 ) -> None:
-    """Measure the windows of this repetition, in order, and write the log, also after a failure."""
+    """Measure the windows in order; always write the log."""
     of_run = configuration.for_run(repetition)
     try:
         initial_checksum = trainer.parameter_checksum()
@@ -83,20 +71,20 @@ def measure_windows(
         steps = training_steps(trainer, configuration, warmup)
         before, after = of_run.computation_halves(steps)
         machine = MachineState(configuration, trainer.rank)
-        for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
+        for window in windows.computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
-            settle_in(feed.train, feed)
+            windows.settle_in(feed.train, feed)
         memory, cpu = MemoryMeter(framework.allocator), CpuMeter(cpu_group) if cpu_group else None
         machine.calibrate()
-        log.window(training_window(trainer, feed, steps))
+        log.window(windows.training_window(trainer, feed, steps))
         peak_memory, cpu_counts, drain = memory.peaks(), cpu.counts() if cpu else None, trainer.settle()
         machine.calibrate()
         checksum = trainer.parameter_checksum()
-        for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
+        for window in windows.computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
-        for window in communication_windows(trainer, description, of_run.communication_only_steps):
+        for window in windows.communication_windows(trainer, description, of_run.communication_only_steps):
             log.window(window)
-        for window in input_window(trainer, feed, of_run.input_only_steps):
+        for window in windows.input_window(trainer, feed, of_run.input_only_steps):
             log.window(window)
         ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "injected": injected_wait(trainer)}
         ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}

@@ -30,7 +30,7 @@ class Feed:
             self.fetch = None
 
     def first_step(self) -> str:
-        """Do the first step, with the first batch; return the number format in which the network computed it."""
+        """Do the first step; return its number format."""
         if self.fetch:
             self.fetch()
         return self._trainer.first_step(self._batch)

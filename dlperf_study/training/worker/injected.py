@@ -13,10 +13,8 @@ NANOSECONDS = 1e9
 
 
 def plant_slowdown(trainer: Trainer, configuration: Configuration) -> Trainer:
-    """Return the trainer itself; in a study of the self-test, one that does the same steps and then waits.
-
-    There every trainer is replaced, also those that wait for nothing: what is compared differs in the wait alone.
-    """
+    """Return the trainer, or one that waits after steps."""
+    # There every trainer is replaced, also those that wait for nothing: what is compared differs in the wait alone.
     if not is_selftest(configuration.study):
         return trainer
     is_slowed = configuration.slowed_rank in (-1, trainer.rank)
@@ -24,8 +22,10 @@ def plant_slowdown(trainer: Trainer, configuration: Configuration) -> Trainer:
 
 
 def injected_wait(trainer: Trainer) -> InjectedWait | None:
-    """Return what the trainer waited so far, for the log of its rank; None outside of the self-test."""
-    return trainer.injected_wait() if isinstance(trainer, SlowedTrainer) else None
+    """Return what a trainer waited so far, or None."""
+    if isinstance(trainer, SlowedTrainer):
+        return trainer.injected_wait()
+    return None
 
 
 class SlowedTrainer:
@@ -53,7 +53,7 @@ class SlowedTrainer:
         return self._slowed(self._trainer.computation_step, batch)
 
     def injected_wait(self) -> InjectedWait:
-        """Return the number of steps, their own seconds in total, and the seconds of all waits."""
+        """Return steps, their seconds, and the seconds waited."""
         step_seconds, waited = self._step_ns / NANOSECONDS, self._waited_ns / NANOSECONDS
         return {"steps": self._steps, "step_seconds": step_seconds, "waited_seconds": waited}
 

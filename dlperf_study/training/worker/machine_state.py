@@ -1,14 +1,23 @@
-"""What a rank notes of its machine: the background load during its windows, and how fast a fixed loop is."""
+"""What a rank notes of its machine and of itself: background load, the pace of a fixed loop, memory and cores.
+
+Peaks of memory are of the process, and of the tensors as far as the library counts them.
+"""
 
 import os
+import re
+import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
 
 from dlperf_study.core.background_load import PROC, ProcessTimes, kernel_seconds, process_times, used_seconds
-from dlperf_study.core.cpu_group import GROUP_VARIABLE
-from dlperf_study.records.lines import Calibration
+from dlperf_study.core.cpu_group import GROUP_VARIABLE, CpuGroup
+from dlperf_study.records.lines import Calibration, CpuLimit, PeakMemory
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.libraries._base import Allocator
 
 #: Of the calibration loop: about 3 ms of Python on a current core.
 ITERATIONS = 60_000
@@ -37,8 +46,10 @@ class MachineState:
         return {"iterations": ITERATIONS, "seconds": self._seconds}
 
     def background_cores(self) -> float | None:
-        """Return the background load so far; None on all but one rank of a node, and where it can't be seen."""
-        return self._load.cores() if self._load else None
+        """Return the background load; None where nobody looks."""
+        if self._load:
+            return self._load.cores()
+        return None
 
 
 class BackgroundLoad:
@@ -52,7 +63,7 @@ class BackgroundLoad:
         self._start, self._seconds = time.monotonic(), _seconds_of_others()
 
     def cores(self) -> float | None:
-        """Return the mean number of cores since then; None where that can't be seen."""
+        """Return the mean number of cores since then, or None."""
         seconds, duration = _seconds_of_others(), time.monotonic() - self._start
         if seconds is None or self._seconds is None:
             return None
@@ -60,7 +71,7 @@ class BackgroundLoad:
 
 
 def _seconds_of_others() -> float | None:
-    """Return the CPU seconds of this node so far without those of the kernel and of this run; None if unknown."""
+    """Return the CPU seconds of other processes, or None."""
     try:
         used = used_seconds()
     except (OSError, ValueError):
@@ -78,7 +89,7 @@ def _seconds_of_others() -> float | None:
 
 
 def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:
-    """Return this process, those with the mark of the run, and all below them."""
+    """Return this process and all others of the run."""
     mark = f"{GROUP_VARIABLE}={os.environ.get(GROUP_VARIABLE, '')}".encode()
     run = {os.getpid()} & times.keys()
     for pid in times:
@@ -95,9 +106,71 @@ def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:
 
 
 def _ancestors(times: Mapping[int, ProcessTimes]) -> list[int]:
-    """Return the processes that started this one, from its parent up to the first of the node."""
+    """Return the ancestors of this process, its parent first."""
     ancestors, parent = list[int](), os.getppid()
     while parent in times:
         ancestors.append(parent)
         parent = times[parent].parent
     return ancestors
+
+
+MIB = 2**20
+_PROCESS = Path("/proc/self")
+#: Written there, it makes the peak of the resident set start again from what it is now.
+_RESTART_PEAK = "5"
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+def limit_memory(mebibytes: int) -> None:
+    """Let the kernel refuse more memory; 0: nothing is refused."""
+    # It counts what the process may write to and shares with none, as tensors, whether or not it has written there yet.
+    # So an allocation is refused when it is requested, as on a GPU, and the library raises its own exception.
+    if mebibytes:
+        limit = mebibytes * MIB
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+class MemoryMeter:
+    """Counts peaks from its making on; the allocator, if the framework has one, is asked for its own."""
+
+    def __init__(self, new_allocator: Callable[[], Allocator] | None) -> None:
+        self._allocator = new_allocator() if new_allocator else None
+        if self._allocator:
+            self._allocator.restart()
+        self._counts_process = _restart_process_peak()
+
+    def peaks(self) -> PeakMemory:
+        """Return known peaks in bytes by name."""
+        peaks = cast(PeakMemory, self._allocator.peaks() if self._allocator else {})
+        if self._counts_process and (process_bytes := _peak_resident_bytes()):
+            peaks["process_bytes"] = process_bytes
+        return peaks
+
+
+def _restart_process_peak() -> bool:
+    """Restart the kernel's peak; return whether it does."""
+    with suppress(OSError):
+        (_PROCESS / "clear_refs").write_text(_RESTART_PEAK)
+        return True
+    return False
+
+
+def _peak_resident_bytes() -> int:
+    """Return the peak of the resident set, or 0."""
+    with suppress(OSError):
+        if peak := _PEAK.search((_PROCESS / "status").read_text()):
+            return int(peak[1]) * 1024
+    return 0
+
+
+class CpuMeter:
+    """Counts from its making on."""
+
+    def __init__(self, group: CpuGroup) -> None:
+        self._group = group
+        self._usage, self._cpu_seconds = group.usage(), time.process_time()
+
+    def counts(self) -> CpuLimit:
+        """Return limit, counters and CPU seconds of this process."""
+        used = {"cores": self._group.cores(), "cpu_seconds": time.process_time() - self._cpu_seconds}
+        return cast(CpuLimit, used | asdict(self._group.usage().since(self._usage)))

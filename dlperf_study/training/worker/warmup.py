@@ -21,11 +21,7 @@ from dlperf_study.training.worker.windows import measure
 
 
 def first_steps(trainer: Trainer, feed: Feed, configuration: Configuration) -> dict[str, Any]:
-    """Do the steps before all windows; return what the ``rank`` line says of them.
-
-    Raises RunError if the network computed in another number format than the precision asks for, or if the library is
-    not tuned as the configuration asks.
-    """
+    """Do the first step; return its facts for the log; raises RunError."""
     trainer.barrier()
     start = time.perf_counter()
     computed_in = feed.first_step()
@@ -49,7 +45,7 @@ TOLERATED_DIFFERENCE = 0.05
 
 
 def warm_up(trainer: Trainer, feed: Feed, configuration: Configuration) -> TimedWindow:
-    """Train ``warmup_steps``, then on until steps are alike on all ranks, within ``max_warmup_seconds``."""
+    """Train until steps are alike on all ranks, within limits."""
     warmup = measure(trainer, WARMUP, feed.train, configuration.warmup_steps, feed)
     while not (end := _end(trainer, configuration, warmup)):
         warmup = _joined(warmup, measure(trainer, WARMUP, feed.train, BLOCK_STEPS, feed))
@@ -57,11 +53,9 @@ def warm_up(trainer: Trainer, feed: Feed, configuration: Configuration) -> Timed
 
 
 def training_steps(trainer: Trainer, configuration: Configuration, warmup: TimedWindow) -> int:
-    """Return how many steps the training window has, the same number on every rank.
-
-    They are ``measured_steps``, or as many as take ``measured_seconds`` if these are more: at the pace of the fastest
-    of the warm-up's last steps, so that the window is rather too long than too short.
-    """
+    """Return the steps of the training window, for all ranks."""
+    # They are ``measured_steps``, or as many as take ``measured_seconds`` if these are more: at the pace of the fastest
+    # of the warm-up's last steps, so that the window is rather too long than too short.
     if not configuration.measured_seconds:
         return configuration.measured_steps
     fastest_seconds = min(warmup.step_seconds[-BLOCK_STEPS:])
@@ -70,7 +64,7 @@ def training_steps(trainer: Trainer, configuration: Configuration, warmup: Timed
 
 
 def difference_of_blocks(step_seconds: list[float]) -> float:
-    """Return by how much the medians of the last two blocks differ, relative to the smaller; infinite without two."""
+    """Return by how much the last two blocks' medians differ."""
     if len(step_seconds) < 2 * BLOCK_STEPS:
         return math.inf
     earlier, last = median(step_seconds[-2 * BLOCK_STEPS : -BLOCK_STEPS]), median(step_seconds[-BLOCK_STEPS:])
@@ -78,7 +72,7 @@ def difference_of_blocks(step_seconds: list[float]) -> float:
 
 
 def _end(trainer: Trainer, configuration: Configuration, warmup: TimedWindow) -> WarmupEnd | None:
-    """Return why the warm-up ends here, on all ranks; None if it goes on."""
+    """Return why the warm-up ends on all ranks, or None."""
     if not configuration.max_warmup_seconds:
         return WarmupEnd.STEPS
     if trainer.agreed_maximum(difference_of_blocks(warmup.step_seconds)) <= TOLERATED_DIFFERENCE:

@@ -5,16 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from dlperf_study.records.lines import (
-    COMMUNICATION_ALONE,
-    INPUT,
-    TRAINING,
-    CollectiveLine,
-    TimedWindow,
-    communication_window_name,
-    part_of_communication,
-    size_of_collectives,
-)
+from dlperf_study.records import lines
 from dlperf_study.study.communication import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_COMMUNICATION, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
 from dlperf_study.training.frameworks._base import ObservedTrainer, Trainer, computation_obstacle
@@ -32,12 +23,10 @@ def measure(
     step: Callable[[], Any],
     steps: int,
     feed: Feed | None = None,
-) -> TimedWindow:
-    """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between.
-
-    With a feed a step begins when it waits for its batch, and the device's own clock says for how long it waited: a
-    batch that arrives while the device is still busy with the step before costs no time.
-    """
+) -> lines.TimedWindow:
+    """Time ``steps`` calls of ``step`` after a barrier."""
+    # With a feed a step begins when it waits for its batch, and the device's own clock says for how long it waited: a
+    # batch that arrives while the device is still busy with the step before costs no time.
     losses: list[Any] = []
     fetch = feed.fetch if feed else None
     skipped_before = _skipped_steps(trainer)
@@ -50,7 +39,7 @@ def measure(
         step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
     loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
     skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
-    return TimedWindow(
+    return lines.TimedWindow(
         name,
         steps,
         sum(step_seconds),
@@ -65,7 +54,7 @@ def measure(
 def _timed(
     trainer: Trainer, step: Callable[[], Any], steps: int, fetch: Callable[[], None] | None, losses: list[Any]
 ) -> list[float]:
-    """Return the seconds of steps that follow each other, of each first those of its batch; add their losses."""
+    """Return seconds of waits and steps; add the losses."""
     stopwatch = trainer.stopwatch()
     stopwatch.mark()
     for _ in range(steps):
@@ -80,17 +69,19 @@ def _timed(
 def _skipped_steps(trainer: Trainer) -> int:
     """Return how many steps loss scaling has skipped so far."""
     loss_scaling = trainer.loss_scaling()
-    return loss_scaling.skipped_steps if loss_scaling else 0
+    if loss_scaling:
+        return loss_scaling.skipped_steps
+    return 0
 
 
-def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:
-    """Measure steps of training, which begin with nothing pending: what is pending at their end belongs to them."""
+def training_window(trainer: Trainer, feed: Feed, steps: int) -> lines.TimedWindow:
+    """Measure training with nothing pending at its begin."""
     trainer.settle()
-    return measure(trainer, TRAINING, feed.train, steps, feed)
+    return measure(trainer, lines.TRAINING, feed.train, steps, feed)
 
 
-def communication_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:
-    """Measure communication alone, of parts of the gradients and of all, where there is one."""
+def communication_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[lines.TimedWindow]:
+    """Measure communication alone, in parts and as a whole."""
     if trainer.communication_kind == NO_COMMUNICATION or not steps:
         return
     if trainer.communication_kind == COLLECTIVES:
@@ -101,37 +92,33 @@ def communication_windows(trainer: Trainer, description: Mapping[str, Any], step
     for size in sizes:
         communicate = trainer.communicate(size)
         settle_in(communicate)
-        name = COMMUNICATION_ALONE if size == gradient_bytes else part_of_communication(size)
+        name = lines.COMMUNICATION_ALONE if size == gradient_bytes else lines.part_of_communication(size)
         window = measure(trainer, name, communicate, steps)
         yield replace(window, bytes=size)
 
 
 def _collective_windows(
-    trainer: ObservedTrainer, collective_operations: Sequence[CollectiveLine], steps: int
-) -> Iterator[TimedWindow]:
-    """Measure the collectives of a step alone: of each kind, of each group, and all; fewest bytes first.
-
-    Those of the only kind or group are all. Ranks may have different ones, and agree on the order by the most
-    bytes that one of them has.
-    """
+    trainer: ObservedTrainer, collective_operations: Sequence[lines.CollectiveLine], steps: int
+) -> Iterator[lines.TimedWindow]:
+    """Measure collectives alone, by kind, by group, and all."""
+    # Those of the only kind or group are all. Ranks may have different ones, and agree on the order by the most bytes
+    # that one of them has.
     parts: list[tuple[CollectiveKind | None, str | None]] = [(kind, None) for kind in COLLECTIVE_KINDS]
     parts += [(None, group) for group in DIMENSIONS]
-    largest = {part: trainer.agreed_maximum(size_of_collectives(collective_operations, *part)) for part in parts}
+    largest = {part: trainer.agreed_maximum(lines.size_of_collectives(collective_operations, *part)) for part in parts}
     kinds, groups = ([part for part in parts if part[i] and largest[part]] for i in (0, 1))
     several = [part for same in (kinds, groups) if len(same) > 1 for part in same]
     for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
         communicate = trainer.communication_alone(kind, group)
         settle_in(communicate)
-        window = measure(trainer, communication_window_name(kind, group), communicate, steps)
-        yield replace(window, bytes=size_of_collectives(collective_operations, kind, group) or None)
+        window = measure(trainer, lines.communication_window_name(kind, group), communicate, steps)
+        yield replace(window, bytes=lines.size_of_collectives(collective_operations, kind, group) or None)
 
 
-def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:
-    """Measure compute-only steps, where there is one to leave out; they leave no trace in what is trained.
-
-    A half before the training window and a half after it: what drifts from one to the other has the same mean as what
-    drifts through the window between them.
-    """
+def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[lines.TimedWindow]:
+    """Measure compute-only steps, which leave no trace."""
+    # A half before the training window and a half after it: what drifts from one to the other has the same mean as what
+    # drifts through the window between them.
     if trainer.communication_kind == NO_COMMUNICATION or not steps or computation_obstacle(trainer):
         return
     trainer.settle()
@@ -141,30 +128,26 @@ def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> I
     yield window
 
 
-def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[TimedWindow]:
-    """Measure how fast batches arrive on the devices of all ranks while nothing trains, where steps wait for them.
-
-    What was made ahead is taken first: it would arrive at once, and say nothing of the rate that can be sustained.
-    """
+def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[lines.TimedWindow]:
+    """Measure how fast batches arrive while nothing trains."""
+    # What was made ahead is taken first: it would arrive at once, and say nothing of the rate that can be sustained.
     if not feed.fetch or not steps:
         return
     for _ in range(feed.batches_ahead + SETTLING_STEPS):
         feed.fetch()
-    yield measure(trainer, INPUT, feed.fetch, steps)
+    yield measure(trainer, lines.INPUT, feed.fetch, steps)
 
 
 def communication_sizes(gradient_bytes: int) -> list[int]:
-    """Return sizes in bytes, in geometric progression from 4 KiB to all gradients; fewer for a few gradients.
-
-    All but the last are multiples of four bytes, so that no element of a gradient is cut.
-    """
+    """Return sizes from 4 KiB to all gradients."""
+    # All but the last are multiples of four bytes, so that no element of a gradient is cut.
     factor = (gradient_bytes / SMALLEST_COMMUNICATION) ** (1 / (COMMUNICATION_SIZES - 1))
     sizes = {4 * round(SMALLEST_COMMUNICATION * factor**k / 4) for k in range(COMMUNICATION_SIZES - 1)}
     return [*sorted(size for size in sizes if size < gradient_bytes), gradient_bytes]
 
 
 def settle_in(step: Callable[[], Any], feed: Feed | None = None) -> None:
-    """Do a few steps of another kind than before, so that the window of them includes no first call."""
+    """Do some steps, so that a window has no first call."""
     for _ in range(SETTLING_STEPS):
         if feed and feed.fetch:
             feed.fetch()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlperf_study.machines.check import CheckStatus
-from dlperf_study.machines.check.software import check_images
+from dlperf_study.machines.check.nodes import check_images
 from dlperf_study.machines.cluster import Cluster
 
 TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), image_datasets={"pictures": "/data/pictures"})

@@ -10,7 +10,7 @@ import paddle
 from rank_script import file_of_run, requested
 
 from dlperf_study.training.data_loaders._base import Consumer
-from dlperf_study.training.data_loaders.synthetic_device import FixedBatch
+from dlperf_study.training.data_loaders.synthetic_device import open_batch
 from dlperf_study.training.frameworks._paddle_servers import StaticProgram
 from dlperf_study.training.libraries import _base
 from dlperf_study.training.libraries.paddle import Paddle
@@ -28,7 +28,7 @@ def main(steps: int, ranks: int) -> None:
     for step in range(steps):
         of_ranks = []
         for rank in range(ranks):
-            feed = program.feed(*FixedBatch(configuration, Consumer(rank, ranks, "paddle")).next())
+            feed = program.feed(*open_batch(configuration, Consumer(rank, ranks, "paddle")).next())
             paddle.seed(step)
             of_ranks.append(executor.run(program.main, feed=feed, fetch_list=gradients))
         for parameter, *values in zip(parameters, *of_ranks, strict=True):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from dlperf_study.core.errors import UnsupportedError
-from dlperf_study.training.models._paddle_layers import replicated_parameters
+from dlperf_study.training.libraries.paddle import Paddle
 from dlperf_study.training.models.arcface_resnet50 import MARGIN, SCALE, Shard, sample_rows
 from tests.training.models.networks import LIBRARIES, batch, build, gradients, tensor
 from tests.training.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible
@@ -78,7 +78,7 @@ def shard_of_two(rank, library):
 
 def test_a_shard_is_neither_replicated_nor_exchanged():
     layer = arcface(classifier="sharded", world_size=2)
-    replicated = replicated_parameters(layer)
+    replicated = Paddle(None).replicated_parameters(layer)
     assert len(replicated) == 161
     assert not any(parameter is layer.head.centers for parameter in replicated)
     layer = arcface(classifier="sharded", world_size=2, library="torch")

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from dlperf_study.training.worker.resources import MemoryMeter
+from dlperf_study.training.worker.machine_state import MemoryMeter
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ class CountingAllocator:
 #: In a process of its own: libraries that others have loaded may keep what is freed.
 FILLING = """
 import numpy as np
-from dlperf_study.training.worker.resources import MemoryMeter
+from dlperf_study.training.worker.machine_state import MemoryMeter
 
 def fill(mebibytes):
     np.ones(mebibytes * 2**20, np.int8)

@@ -1,12 +1,20 @@
-"""The names of the parts that train: which exist, and what pages call them, as the parts say; imports no library."""
+"""The parts that train: their names, and the user's own as files of a run. Imports no library."""
 
-from collections.abc import Callable, Collection
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.part_search import cached_by_parts
+from dlperf_study.core.part_search import PARTS_VARIABLE, cached_by_parts, parts_folder
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import unknown_name
+from dlperf_study.core.writing import replacing
 from dlperf_study.study.communication import STRATEGIES
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import PROGRAM_FOLDER, Job
 from dlperf_study.training import data_loaders, frameworks, models
 
 #: The place of a value, given the name of its parameter, as messages name it: ``x.yaml: factors.model[0]``.
@@ -15,7 +23,7 @@ Locate = Callable[[str, str], str]
 
 @cached_by_parts
 def display_names() -> dict[str, str]:
-    """Return what pages call each framework, strategy, model and data loader, by its name in the YAML."""
+    """Return what pages call each part, by name."""
     names = {name: strategy.display_name for name, strategy in STRATEGIES.items()}
     names |= {framework.name: framework.display_name for framework in frameworks.all_frameworks()}
     names |= {name: models.load(name).display_name for name in models.names()}
@@ -24,7 +32,7 @@ def display_names() -> dict[str, str]:
 
 @cached_by_parts
 def same_alone() -> tuple[tuple[str, ...], ...]:
-    """Return the names of frameworks that run the same program on one device, a group of each program."""
+    """Return groups of frameworks with one program per device."""
     groups: dict[str, list[str]] = {}
     for framework in sorted(frameworks.all_frameworks(), key=lambda framework: framework.library != framework.alone):
         if framework.alone:
@@ -34,7 +42,7 @@ def same_alone() -> tuple[tuple[str, ...], ...]:
 
 @cached_by_parts
 def strategies() -> tuple[str, ...]:
-    """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
+    """Return all strategies, also refused ones, sorted."""
     names: set[str] = set()
     for framework in frameworks.all_frameworks():
         names.update(framework.strategies, framework.refused_strategies)
@@ -42,11 +50,9 @@ def strategies() -> tuple[str, ...]:
 
 
 def require_part_names(configuration: Configuration, locate: Locate) -> None:
-    """Raise StudyFileError for a name in a configuration that doesn't exist, with the most similar one and the choices.
-
-    Such a name is an error of the user, unlike one that exists and is not supported: a strategy may be one of another
-    framework, or refused with a reason.
-    """
+    """Raise StudyFileError for a name that doesn't exist."""
+    # Such a name is an error of the user, unlike one that exists and is not supported: a strategy may be one of another
+    # framework, or refused with a reason.
     framework, strategy = configuration.framework, configuration.strategy
     _require(f"{locate('framework', framework)} is", framework, "frameworks", frameworks.names())
     if strategy not in strategies():
@@ -58,7 +64,7 @@ def require_part_names(configuration: Configuration, locate: Locate) -> None:
 
 
 def require_framework_names(keys: Collection[str], key_title: str) -> None:
-    """Raise StudyFileError for the first key that is no framework; ``key_title`` is what messages call the section."""
+    """Raise StudyFileError for a key that is no framework."""
     for name in keys:
         _require(f"{key_title} has a key", name, "frameworks", frameworks.names())
 
@@ -66,3 +72,39 @@ def require_framework_names(keys: Collection[str], key_title: str) -> None:
 def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
     if name not in choices:
         raise StudyFileError(unknown_name(where, name, kind, choices))
+
+
+#: Larger files are data.
+MOST_BYTES = 50 << 20
+
+
+def add_parts(job: Job, paths: StudyPaths) -> Job:
+    """Return a job with the user's parts; raises StudyFileError if too large."""
+    contents = {name: file.read_bytes() for name, file in sorted(_files())}
+    if (size := sum(map(len, contents.values()))) > MOST_BYTES:
+        raise StudyFileError(
+            f"{parts_folder()}: {size >> 20} MiB of files, and at most {MOST_BYTES >> 20} are copied for every run"
+        )
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+    archive = paths.parts(digest.hexdigest())
+    if not archive.exists():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(archive) as unfinished, tarfile.open(unfinished, "w:gz") as tar:
+            for name, content in contents.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+    variables = {PARTS_VARIABLE: f"{{run}}/scratch/{PROGRAM_FOLDER}"}
+    return replace(job.add_environment(variables), archive=str(archive))
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield name and path of each file of parts."""
+    folder = parts_folder()
+    if folder is None:
+        return
+    for file in folder.rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file.relative_to(folder).as_posix(), file
