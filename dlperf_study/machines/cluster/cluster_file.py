@@ -169,13 +169,13 @@ def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
     device, name, available, used = "cpu", "", hardware.usable_cpus(), list[hardware.Gpu]()
     if gpus and not reason:
         device, name, available, used = "gpu", ", ".join(dict.fromkeys(gpus)), len(gpus), devices
-    found: dict[str, Any] = {}
+    detected: dict[str, Any] = {}
     if cluster.device_name == AUTO:
-        found["device_name"] = name or hardware.cpu_name()
+        detected["device_name"] = name or hardware.cpu_name()
     if cluster.interconnect == AUTO:
-        found["interconnect"] = hardware.named_link(hardware.gpu_links(used)) or hardware.LOOPBACK
+        detected["interconnect"] = hardware.named_link(hardware.gpu_links(used)) or hardware.LOOPBACK
     return replace(
-        replace(cluster, **found),
+        replace(cluster, **detected),
         device=device,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,

@@ -65,16 +65,16 @@ class QueuedJob:
 
     def description(self) -> str:
         """Return the job in words: ``job 7: PENDING (Resources)``."""
-        text = self.state
+        description = self.state
         if self.job_id:
-            text = f"job {self.job_id}: {text}"
+            description = f"job {self.job_id}: {description}"
         if self.reason:
-            text += f" ({self.reason})"
+            description += f" ({self.reason})"
         if self.nodes:
-            text += f" on {self.nodes}"
+            description += f" on {self.nodes}"
         if self.down:
-            text += f"; {', '.join(self.down)} is down"
-        return text
+            description += f"; {', '.join(self.down)} is down"
+        return description
 
 
 @dataclass(frozen=True)

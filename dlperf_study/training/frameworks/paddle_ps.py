@@ -99,11 +99,11 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     tasks = []
     for role, endpoints in ((TaskRole.SERVER, parameter_servers), (TaskRole.TRAINER, trainers)):
         for index, (node, endpoint) in enumerate(zip(nodes[role], endpoints, strict=True)):
-            variables = shared | _processes.network_environment(configuration, cluster, node)
-            host, variables["PADDLE_PORT"] = endpoint.split(":")
-            variables |= {"POD_IP": host, "TRAINING_ROLE": ROLES[role]}
+            host, port = endpoint.split(":")
+            variables = shared | {"POD_IP": host, "PADDLE_PORT": port, "TRAINING_ROLE": ROLES[role]}
             if role is TaskRole.TRAINER:
                 variables["PADDLE_TRAINER_ID"] = str(index)
+            variables |= _processes.network_environment(configuration, cluster, node)
             tasks.append(_task(configuration, cluster, role, index, node, variables))
     return Job(tuple(tasks), nodes=configuration.nodes, ports=len(tasks) + 1)
 
