@@ -66,7 +66,6 @@ def published_results(dataset: Dataset) -> list[AuditResult]:
 
 
 def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
-    """Return the cells of some diagnostics, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in diagnostics)))
 
 

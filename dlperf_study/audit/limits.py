@@ -155,7 +155,6 @@ def find_work(rate: ResultCell, size: int | None) -> Work | None:
 
 
 def _find_works(model: str) -> list[Work]:
-    """Return the work of a network at all sizes, for any spelling."""
     return [work for work in works() if _simplify_name(work.model) == _simplify_name(model)]
 
 

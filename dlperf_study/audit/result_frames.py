@@ -143,7 +143,6 @@ def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column separates curves."""
     if name in _NO_CONDITIONS:
         return False
     if name == "batch_per_device":

@@ -70,7 +70,6 @@ def do(arguments: list[str] | None) -> int:
 
 
 def _continuation(options: argparse.Namespace) -> str:
-    """Return what an interrupted command left, and how to continue."""
     if options.command not in _CONTINUED:
         return ". The same command starts over."
     # With --again it would put aside what it has measured, and begin anew.
@@ -81,7 +80,6 @@ def _continuation(options: argparse.Namespace) -> str:
 
 
 def _obstacle_here() -> str:
-    """Return why no command can work in this folder."""
     try:
         os.getcwd()
         outputs_folder()
@@ -95,7 +93,6 @@ def _obstacle_here() -> str:
 
 
 def _is_loop(error: RuntimeError) -> bool:
-    """Return whether an error reports a link to itself."""
     return str(error).startswith("Symlink loop")
 
 

@@ -61,7 +61,6 @@ def _require_names_of_their_own(planned: "Plan") -> None:
 
 
 def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any]:
-    """Return the plan with a mapping for each configuration."""
     configurations = []
     for entry in planned.entries:
         configuration_id = entry.configuration.configuration_id
@@ -142,7 +141,6 @@ def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextMa
 
 
 def _why(planned: "Plan") -> str:
-    """Return the first configuration's reason, and where other reasons are."""
     reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
     if len(reasons) > 1:
         return f"{reasons[0]}; `plan` has the other reasons"

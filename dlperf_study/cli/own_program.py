@@ -74,7 +74,6 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def _has_no_completed_run(name: str) -> bool:
-    """Return whether a study has begun runs, but none completed."""
     from dlperf_study.execution.controller import has_result
 
     paths = StudyPaths.of(name)
@@ -82,7 +81,6 @@ def _has_no_completed_run(name: str) -> bool:
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
-    """Return the study that the options of ``measure`` describe."""
     from dlperf_study.programs.guesses import guess_start, guess_steps, scripts_of
 
     # Placeholders need no quotes.

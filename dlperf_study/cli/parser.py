@@ -85,7 +85,6 @@ def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command."""
     [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return dict(subparsers.choices)
 
@@ -213,7 +212,6 @@ def _add_program_commands(commands: "argparse._SubParsersAction[argparse.Argumen
 
 
 def _count(argument: str, most: int = MAX_STEPS) -> int:
-    """Return a count; argparse shows the message of the error."""
     if not argument.isdecimal() or not 1 <= int(argument) <= most:
         raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to {most}")
     return int(argument)
@@ -271,7 +269,6 @@ def _add_audit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _separator(argument: str) -> str:
-    """Return the separator of fields; argparse shows the error."""
     if argument in ("tab", "\\t"):
         return "\t"
     if len(argument) != 1:

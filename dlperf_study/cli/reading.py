@@ -238,7 +238,6 @@ def ingest(options: argparse.Namespace) -> int:
 
 
 def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
-    """Print why runs are not counted; return whether any run is."""
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
     from dlperf_study.study.job import RunStatus

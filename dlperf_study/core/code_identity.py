@@ -160,7 +160,6 @@ def _digests(roots: tuple[str, ...], package: Path, parts: Path | None) -> dict[
 
 
 def _is_measuring(name: str, packages: Collection[str]) -> bool:
-    """Return whether a module of these packages is measuring code."""
     is_left_out = any(f"{name}.".startswith(f"{room}.") for room in NOT_MEASURING)
     return name != PACKAGE and name.partition(".")[0] in packages and not is_left_out
 
@@ -189,7 +188,6 @@ def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | No
 
 
 def _file(name: str, package_folder: Path, parts: Path | None) -> Path | None:
-    """Return the file of a module of the package or user."""
     if name.partition(".")[0] != PACKAGE:
         return file_of_user(name, parts)
     path = package_folder.joinpath(*name.split(".")[1:])

@@ -13,7 +13,6 @@ class DlperfStudyError(Exception):
     """Base of all errors: reported as one message without traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows of it."""
         return [f"{type(self).__name__}: {self}"]
 
 

@@ -241,7 +241,6 @@ def _folders_of_package(name: str) -> tuple[Path, ...]:
 
 
 def _has_rooms(folder: Path) -> bool:
-    """Return whether a folder has parts."""
     return any((folder / room).is_dir() for room in ROOMS)
 
 

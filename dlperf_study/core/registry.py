@@ -61,7 +61,6 @@ def part_modules(package: str, kind: str, error: type[DlperfStudyError]) -> Iter
 
 @cache
 def _part(registry: Registry[Any], name: str, location: PartLocation) -> Any:
-    """Return a module's part; raises the registry's error otherwise."""
     if registry.sized and location.sizes_folder:
         try:
             return registry.sized(name, read_sizes(location.sizes_folder)[name])

@@ -142,7 +142,6 @@ def _measure_all(
     progress: Progress,
     result: study_result.StudyResult,
 ) -> None:
-    """Measure the runs of these executions to their end."""
     for execution in executions:
         configuration = execution.configuration
         while measurements.must_wait(configuration):

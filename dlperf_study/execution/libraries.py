@@ -104,7 +104,6 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
 
 
 def _node_with(python: str, cluster: Cluster) -> Node:
-    """Return the machine that a plan asks about a Python."""
     if _is_on_this_machine(python):
         return LOCAL_NODE
     return launchers.load(cluster.launcher).representative_node(cluster)

@@ -161,7 +161,6 @@ class Measurement:
         return MeasurementSummary(message, completed, is_failure=False)
 
     def _record(self, run: RequestedRun) -> dict[str, Any] | None:
-        """Return the new record of a run, or None."""
         facts = read(run.paths)
         return facts if facts != self._earlier_records[run.paths.folder] else None
 

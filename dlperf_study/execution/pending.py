@@ -101,7 +101,6 @@ def find_pending(plan: Plan, cluster: Cluster) -> Pending:
 
 
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
-    """Return every repetition that has a folder, by identity."""
     begun: dict[str, list[int]] = {}
     for configuration_id, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
         begun[configuration_id] = [paths.repetition for paths in begun_runs]
@@ -133,7 +132,6 @@ def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], 
 
 
 def _done(plan: Plan, configuration_id: str, states: Sequence[RunState]) -> int:
-    """Return how many planned runs of a configuration are completed."""
     planned_runs = plan.by_id[configuration_id].configuration.repetitions
     completed = [state.run for state in states if state.run.is_measured and state.is_completed]
     return sum(run.repetition <= planned_runs for run in completed)
@@ -171,7 +169,6 @@ def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:
 
 
 def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
-    """Return the turn of a run that is measured now."""
     turn, last_round = planned.turn, last_measured[0]
     if turn.round is None or turn.position is None or turn.round > last_round:
         return turn

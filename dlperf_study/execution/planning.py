@@ -48,7 +48,6 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
 
 
 def _require_log_format(program: Program, source: str) -> None:
-    """Refuse an unknown log format, and an invalid declaration."""
     if program.log_format:
         read_own_format(program.log_format.encode(), program.steps)
         return
@@ -58,7 +57,6 @@ def _require_log_format(program: Program, source: str) -> None:
 
 
 def _other_unknown_names(study_name: str, message: str) -> list[str]:
-    """Return further unknown names in a study file."""
     try:
         path = find_file("study", study_name)
         content = read_mapping(path)

@@ -247,7 +247,6 @@ def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeo
 
 
 def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
-    """Return the submission of a run."""
     configuration = run.configuration
     travels = code_identity.imports_parts_of_folders(run.code.roots)
     if configuration.own_program:

@@ -75,7 +75,6 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
 
 
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:
-    """Yield each measured configuration outside of the plan."""
     for configuration_id, runs in StudyPaths.of(plan.study).begun_runs().items():
         if configuration_id in plan.by_id:
             continue

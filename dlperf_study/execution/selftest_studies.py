@@ -129,7 +129,6 @@ def _begin(pairs: int, quick: bool) -> None:
 
 
 def _obstacle(plan: Plan) -> str:
-    """Return why a study can't be measured on this machine, or nothing."""
     return str(plan.unsupported[0].unsupported) if plan.unsupported else ""
 
 

@@ -134,7 +134,6 @@ class CommandRun:
             yield Task(name, TaskRole.TRAINER, node, argv, environment, PROGRAM_FOLDER)
 
     def _values(self, cluster: ClusterView) -> dict[str, Scalar]:
-        """Return the values of the placeholders that are the same for all processes."""
         configuration, slots = self.configuration, self.configuration.devices_per_node
         values = configuration.program_values
         hosts = ",".join(f"{{host_{node}}}:{slots}" for node in range(configuration.nodes))

@@ -84,7 +84,6 @@ def program_files(program: Program, source: str) -> list[Path]:
 
 
 def _require_not_ignored(folder: Path, listed: Sequence[Path], program: Program, source: str) -> None:
-    """Raise StudyFileError where git ignores a file of a program of which no other file is copied."""
     for path in _walked(folder):
         if not (path in listed or _is_of_studies(path, program) or _KEPT_SECRETS.fullmatch(path.name)):
             raise StudyFileError(
@@ -94,7 +93,6 @@ def _require_not_ignored(folder: Path, listed: Sequence[Path], program: Program,
 
 
 def _untracked_secrets(folder: Path, paths: Sequence[Path]) -> set[Path]:
-    """Return those of the files in which people keep keys, and which git does not track."""
     suspects = {path for path in paths if _KEPT_SECRETS.fullmatch(path.name)}
     if not suspects:
         return suspects
@@ -210,7 +208,6 @@ def _listed_by_git(folder: Path) -> Iterator[Path]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in NOT_PROGRAM and not (Path(parent) / name).is_symlink()]
         for name in names:

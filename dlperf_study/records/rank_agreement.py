@@ -84,7 +84,6 @@ def contradiction(
 
 
 def _check_rank_logs(logs: Sequence[rank_log.RankLog], paths: RunPaths, configuration: Configuration) -> None:
-    """Check the logs against the configuration of their run."""
     run = f"{configuration.configuration_id}/{paths.folder.name}"
     for rank, log in enumerate(logs):
         source = str(paths.rank_log(rank))
@@ -125,7 +124,6 @@ def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
 
 
 def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: str) -> None:
-    """Check that each window has at least the requested steps."""
     by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
     before, after = configuration.computation_halves(log.windows[TRAINING].steps)
     requested = {
@@ -252,7 +250,6 @@ def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic
 
 
 def _infinite_losses(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
-    """Yield the first loss that is not finite."""
     for log in logs:
         for window in log.windows.values():
             infinite_steps = np.flatnonzero(~np.isfinite(window.losses))

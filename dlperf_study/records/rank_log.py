@@ -120,7 +120,6 @@ def read_rank_log(path: Path) -> RankLog:
 
 
 def _explain_incomplete(last_line: dict[str, Any]) -> str:
-    """Return how a program ended too early, or nothing."""
     if last_line.get("kind") != lines.INCOMPLETE:
         return ""
     line = validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)

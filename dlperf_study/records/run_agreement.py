@@ -72,7 +72,6 @@ def check_record(
 def _contradictory_outcome(
     logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], paths: RunPaths
 ) -> Iterator[str]:
-    """Yield how the outcome contradicts the record."""
     if facts["reason"]:
         yield f"status is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.

@@ -132,7 +132,6 @@ def record(requested: RequestedRun, result: JobResult, controller: ControllerFac
 def _problem_of_logs(
     requested: RequestedRun, logs: Sequence[rank_log.RankLog], problem: str, controller: ControllerFacts
 ) -> str:
-    """Return why the rank logs of a run are incomplete."""
     size, paths = requested.configuration.world_size, requested.paths
     silent = []
     for rank in range(size):
@@ -150,7 +149,6 @@ def _problem_of_logs(
 
 
 def _future_start(result: JobResult) -> str:
-    """Return that a run starts in the future, or nothing."""
     if result.started and datetime.fromisoformat(result.started) > datetime.now(UTC):
         return f"it started at {result.started}, which is in the future here: set the clock of its first node"
     return ""
@@ -159,7 +157,6 @@ def _future_start(result: JobResult) -> str:
 def _facts(
     requested: RequestedRun, result: JobResult, controller: ControllerFacts, logs: Sequence[rank_log.RankLog]
 ) -> dict[str, Any]:
-    """Return the facts of a run for ``run.json``."""
     return {
         "format": FORMAT,
         "configuration": requested.configuration.as_dict(),
@@ -219,7 +216,6 @@ def is_completed(facts: Mapping[str, Any] | None) -> bool:
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: run_file.GitFacts) -> dict[str, Any]:
-    """Return the facts of the nodes for ``run.json``."""
     first = nodes[0] if nodes else {}
     environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
     loads, orphans = [], []

@@ -122,5 +122,4 @@ def peak_of_file(peaks: PeaksOfFile | None, number_format: str | None) -> float 
 
 
 def _number_format(name: str) -> str:
-    """Return the format by its name in ``COMPUTED_IN``."""
     return COMPUTED_IN.get(canonical_precision(name), name)

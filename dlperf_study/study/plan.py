@@ -277,7 +277,6 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
 
 
 def _not_shared(configuration: Configuration) -> str:
-    """Return by whom a global batch can't be shared."""
     layout = configuration.layout
     if layout.devices_per_replica == 1:
         return f"can't be shared equally by {layout.replicas} devices"
@@ -286,7 +285,6 @@ def _not_shared(configuration: Configuration) -> str:
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
-    """Return the plan of these entries."""
     values: dict[str, Any] = {name: getattr(study, name) for name in StudyFacts.model_fields}
     if study.target_ci:
         values["max_repetitions"] = study.rounds_at_most
@@ -310,7 +308,6 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
 def _denominators(
     kind: grid.Denominator, study: Study, points: Sequence[grid.Point], configuration_ids: Sequence[str]
 ) -> list[str]:
-    """Return the identity of each point's baseline or reference."""
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
     by_levels = {
@@ -327,7 +324,6 @@ def _denominators(
 
 
 def _check_all_different(study: Study, points: Sequence[grid.Point], configurations: Sequence[Configuration]) -> None:
-    """Refuse points that become one configuration."""
     points_by_identity: dict[str, grid.Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
         first = points_by_identity.setdefault(configuration.configuration_id, point)
@@ -375,7 +371,6 @@ def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]
 
 
 def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path) -> None:
-    """Check that every factor is a parameter or a setting."""
     declared = {*FIELD_NAMES, *(name for entry in entries for name in entry.configuration.own_settings)}
     for name in factors:
         if name not in declared:
@@ -383,7 +378,6 @@ def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path)
 
 
 def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
-    """Check that entries differ, and have their baselines among them."""
     configuration_ids = {entry.configuration.configuration_id for entry in entries}
     if len(configuration_ids) < len(entries):
         raise RecordError(f"{path}: two of its {len(entries)} entries are the same configuration")

@@ -209,7 +209,6 @@ def _unsupported(plan: Plan, complete: bool) -> str:
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
-    """Return a table of reasons by the number of the configuration."""
     row_numbers = _row_numbers(plan)
     rows = [(str(row_numbers[configuration_id]), reason) for configuration_id, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]

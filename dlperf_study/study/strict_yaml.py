@@ -118,7 +118,6 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 
 
 def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
-    """Return why there is no such file, with suggestions."""
     if path.exists():
         kind_of_path = "a folder" if path.is_dir() else "a device or a pipe"
         return f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in {_shown(kind)}"
@@ -140,7 +139,6 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
 
 
 def _shown(kind: str) -> str:
-    """Return the folders of a kind for messages."""
     return " and ".join(map(display_path, _folders(kind)))
 
 
@@ -242,7 +240,6 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:
-    """Return the error at a node or event, with the key."""
     problem = f"{key}: {problem}" if key else problem
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
 

@@ -289,7 +289,6 @@ class Study(StudyFile):
         raise self.error(f"{kind}: no rule's where matches {self._format(point)}")
 
     def _require_match(self, key: str, where: grid.Levels, points: Sequence[grid.Point]) -> None:
-        """Refuse a condition that no point meets."""
         if not any(grid.matches(point, where) for point in points):
             raise self.error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
 
@@ -308,7 +307,6 @@ class Study(StudyFile):
                 yield f"include[{index}]", {**given, **levels}
 
     def _format(self, point: grid.Point) -> str:
-        """Return the varied values of a point for messages."""
         return grid.format_values({name: point[name] for name in self.varied if name in point})
 
     @cached_property

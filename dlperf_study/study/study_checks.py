@@ -46,7 +46,6 @@ def _check_factors(study: Study) -> None:
 
 
 def _check_size(study: Study) -> None:
-    """Refuse a study of more points than it allows."""
     points = sum(math.prod(map(len, levels.values())) for levels in (study.factors, *study.include))
     if points > study.max_configurations:
         sources = "factors and include give" if study.include else "factors give"
@@ -125,7 +124,6 @@ def _check_program(study: Study) -> None:
 
 
 def _check_section(study: Study, section: str, key: str, is_given: bool, needed: str) -> None:
-    """Refuse a section without its key, and a key without its section."""
     is_requested = section in study.sections
     if is_requested and not is_given:
         raise study.error(f"{key} is missing, because sections has {section}; give {needed}")

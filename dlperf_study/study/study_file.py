@@ -80,7 +80,6 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
 
 
 def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) -> None:
-    """Raise StudyFileError if a setting has a secret."""
     given: list[tuple[str, str, object]]
     given = [("factors", name, level) for name, levels in file.factors.items() for level in levels]
     given += [("constants", name, level) for name, level in file.constants.items()]

@@ -86,7 +86,6 @@ class _Keys:
 
 
 def _types(parameters: Mapping[str, Parameter], form: Callable[[Any], Any] = lambda kind: kind) -> dict[str, Any]:
-    """Return the type of each parameter, in some ``form``."""
     return {name: form(value_type(parameter)) for name, parameter in parameters.items()}
 
 
@@ -173,7 +172,5 @@ def _share(given: object) -> object:
 
 #: Wider intervals than the largest decide nothing.
 TargetCi = Annotated[
-    float,
-    BeforeValidator(_share, json_schema_input_type=float | str),
-    Field(ge=MIN_TARGET_CI, le=MAX_TARGET_CI),
+    float, BeforeValidator(_share, json_schema_input_type=float | str), Field(ge=MIN_TARGET_CI, le=MAX_TARGET_CI)
 ]

@@ -50,12 +50,7 @@ class TrainingParameters:
         samples=IMAGES,
     )
     classes: int = parameter(
-        1000,
-        "Classes",
-        "number of classes of the classifier",
-        bounds=(2, 100_000_000),
-        published=True,
-        samples=IMAGES,
+        1000, "Classes", "number of classes of the classifier", bounds=(2, 100_000_000), published=True, samples=IMAGES
     )
     sequence_length: int = parameter(
         0,
@@ -182,11 +177,7 @@ class TrainingParameters:
         False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
     )
     optimizer: str = parameter(
-        "sgd",
-        "Optimizer",
-        "rule of the update",
-        levels=("sgd", "momentum", "adamw"),
-        note="with servers `sgd` only",
+        "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum", "adamw"), note="with servers `sgd` only"
     )
     fused_optimizer: str = parameter(
         LIBRARYS_CHOICE,

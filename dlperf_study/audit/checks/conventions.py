@@ -83,7 +83,6 @@ def _kind_of_device(share: ResultCell) -> str:
 
 
 def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | None:
-    """Return a diagnostic if a row implies another peak."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()

@@ -80,7 +80,6 @@ _RATE_NAMES = {
 
 
 def _step_phrase(fewer: Rate, more: Rate) -> str:
-    """Return a step of a curve to more devices."""
     name = _RATE_NAMES.get(fewer.cell.metric, fewer.cell.metric)
     rise, devices = more.cell.value / fewer.cell.value, more.point.devices / fewer.point.devices
     return (

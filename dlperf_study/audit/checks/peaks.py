@@ -102,7 +102,6 @@ def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -
 
 
 def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
-    """Return the FLOP/s per device that a rate requires, next to the peak."""
     flops = limits.required_flops(rate, work)
     return (
         f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "

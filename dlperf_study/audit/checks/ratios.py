@@ -132,7 +132,6 @@ def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, st
 
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
-    """Return the factor of devices in the formula of a ratio."""
     if ratio.metric == quantities.EFFICIENCY and baseline.metric not in quantities.RATES_OF_DEVICE:
         return f" × {baseline.world_size} / {ratio.world_size}"
     if device_share(ratio, baseline) != 1:

@@ -42,7 +42,6 @@ def sheets(path: Path) -> dict[str, Rows]:
 
 
 def _require_values(formulas: Any, values: Any) -> None:
-    """Raise TableError for formulas without a stored value."""
     cells = []
     for sheet in formulas.worksheets:
         for row, stored_row in zip(_written(sheet), _written(values[sheet.title]), strict=True):

@@ -129,7 +129,6 @@ class TableErrors:
     """The errors of a table, each once."""
 
     def __init__(self) -> None:
-        """Begin without any error."""
         self._messages: dict[str, None] = {}
 
     def parse_each(self, items: Iterable[Item], parse: Callable[[Item], Value]) -> Iterator[Value]:

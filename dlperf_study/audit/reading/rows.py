@@ -86,7 +86,6 @@ class RowReader:
     """Reads the rows of one table; ``facts`` come from the text around."""
 
     def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
-        """Find the variants that have columns of their own."""
         self._grid, self._facts, self._decimal = grid, dict(facts), decimal
         self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
         self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]

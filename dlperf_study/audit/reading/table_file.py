@@ -89,7 +89,6 @@ def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
 
 
 def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
-    """Return the results of grids; raises TableError with all errors."""
     grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
         errors.raise_all()
@@ -112,7 +111,6 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
 
 
 def _require_names(grid: Grid) -> Grid:
-    """Raise TableError for a table with repeated column names."""
     names = list(filter(None, grid.header))
     if repeated := result_frames.first_repeated(names):
         raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
@@ -197,7 +195,6 @@ class WideReader:
     """Reads wide tables; collects column readings and tables without results."""
 
     def __init__(self, source: str, declared_decimal: str, errors: TableErrors) -> None:
-        """Begin with no table; ``source`` is the name of the file."""
         self._source, self._declared_decimal, self._errors = source, declared_decimal, errors
         #: The settings of each column of tables that are read across, by its name.
         self._settings: dict[str, dict[str, str]] = {}
@@ -291,12 +288,10 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
 
 
 def _is_named_as_metric(reading: ColumnReading) -> bool:
-    """Return whether a column name is a metric, whatever its cells."""
     return interpret_name(reading.header, (), "").use is Use.METRIC
 
 
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
-    """Return the message for a file without results."""
     reasons: dict[str, str] = {}
     for column in columns:
         if _is_named_as_metric(column) or column.meaning.name in METRICS:
