@@ -14,7 +14,7 @@ from dlperf_study.core.code_identity import COMMON_ROOTS, code_digest, module_di
 from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.core.part_search import PARTS_VARIABLE
 from dlperf_study.core.paths import PROJECT, StudyPaths
-from dlperf_study.core.registry import module_of
+from dlperf_study.core.registry import module_name
 from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.records.run import read_run
@@ -158,7 +158,7 @@ my_gpt:
 def test_a_size_beside_a_study_is_a_model_whose_numbers_belong_to_the_identity_of_the_code(parts, monkeypatch):
     write(parts / "models/sizes.yaml", f"# Ours.\n{SIZE}")
     assert models.load("my_gpt").sizes.hidden == 8
-    roots = [module_of(models.__name__, "my_gpt")]
+    roots = [module_name(models.__name__, "my_gpt")]
     names = {f"{models.__name__}.{name}" for name in ("my_gpt", "_gpt", "_torch_transformer")}
     assert names <= module_digests(roots).keys()
     assert roots[0] not in roots_without_folders(roots)
@@ -260,14 +260,14 @@ def test_a_part_of_an_installed_package_is_found_and_in_the_identity_of_the_code
     write(site / "my_package-1.dist-info/entry_points.txt", point)
     monkeypatch.syspath_prepend(site)
     assert models.load(NAME).image_size == 32
-    digests = module_digests([module_of(models.__name__, NAME)])
+    digests = module_digests([module_name(models.__name__, NAME)])
     assert {"my_package", "my_package.net", "my_package._sizes"} <= digests.keys()
 
 
 def test_a_part_in_a_folder_is_not_compared_on_nodes_and_what_it_imports_is(parts):
     write(parts / "models/my_net.py", MODEL.replace("_base import", "_mine import"))
-    write(parts / "models/_mine.py", "from ._base import FLOPS_SOURCE, Model\n")
-    roots = [module_of(models.__name__, "my_net")]
+    write(parts / "models/_mine.py", "from ._base import FLOPS_SOURCE, Model, NetworkConfiguration\n")
+    roots = [module_name(models.__name__, "my_net")]
     mine = {f"{models.__name__}.{name}" for name in ("my_net", "_mine")}
     assert mine <= module_digests(roots).keys()
     compared = roots_without_folders(roots)

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted, list_first
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.page_findings import page_findings
@@ -41,7 +41,7 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     varied = []
     for name in factors:
         levels = list(map(str, ordered_levels(rows[name])))
-        varied.append(f"{name} {first_of(levels, _MOST_LEVELS)}")
+        varied.append(f"{name} {list_first(levels, _MOST_LEVELS)}")
     facts = {
         "configurations": f"{len(dataset.measured)} of {len(rows)} measured",
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",

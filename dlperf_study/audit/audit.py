@@ -20,7 +20,7 @@ from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity, TableError
 from dlperf_study.core.terminal import text_table
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted, list_first
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 
 MOST_CELLS = 3
@@ -142,7 +142,7 @@ def significance(check_results: Sequence[AuditResult], source: str) -> str:
     about = " about"
     if len(rows) == 1:
         about = f", {_ALL_OF.get(len(most_severe), 'all ')}about"
-    counts[0] += f"{about} {first_of(list(rows), MOST_CELLS)}"
+    counts[0] += f"{about} {list_first(list(rows), MOST_CELLS)}"
     return f"{source}: {'; '.join(counts)}"
 
 
@@ -166,7 +166,7 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:
     """Return the keys of the first cells of a diagnostic."""
-    return first_of(diagnostic.keys, MOST_CELLS, "; ")
+    return list_first(diagnostic.keys, MOST_CELLS, "; ")
 
 
 def severity_counts(result: AuditResult) -> str:
@@ -186,7 +186,7 @@ def describe_columns(tables: TablesOfFile) -> str:
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
         names = dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns)
-        tables_phrase = first_of(list(names), _MOST_TABLES)
+        tables_phrase = list_first(list(names), _MOST_TABLES)
         rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, tables_phrase))
     has_tables = len({column.table for column in tables.columns}) > 1
     shown = rows if has_tables else [row[:-1] for row in rows]
@@ -213,7 +213,7 @@ def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
 def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
     """Yield rejected cells, unchecked columns and tables without results."""
     if tables.refused:
-        yield f"refused: {first_of(tables.refused, MOST_ERRORS, '; ')}"
+        yield f"refused: {list_first(tables.refused, MOST_ERRORS, '; ')}"
     for reason, columns in grouped(tables.columns, lambda column: column.unused_numbers).items():
         if reason:
             headers = ", ".join(dict.fromkeys(column.header for column in columns))

@@ -39,7 +39,7 @@ def new(options: argparse.Namespace) -> int:
     study = NewStudy(
         name, guess.command, levels, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
     )
-    study = _with_equal_threads(study)
+    study = _equalise_threads(study)
     path = _write(study, folder, "another name")
     _print_guesses(study)
     print_line(f"{path.relative_to(folder)}: edit it, then `dlperf-study study {study.name}`")
@@ -49,7 +49,7 @@ def new(options: argparse.Namespace) -> int:
 def measure(options: argparse.Namespace) -> int:
     """Measure a command over the levels of its placeholders: write its study file, measure, and build the report."""
     folder = Path.cwd()
-    study = _with_equal_threads(_requested_study(options, folder))
+    study = _equalise_threads(_requested_study(options, folder))
     _check_names(study)
     if problem := secret_problem(shlex.split(study.command)):
         raise StudyFileError(f"the command {problem}")
@@ -81,12 +81,12 @@ def _has_no_completed_run(name: str) -> bool:
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
-    from dlperf_study.programs.guesses import guess_start, guess_steps, scripts_of
+    from dlperf_study.programs.guesses import find_scripts, guess_start, guess_steps
 
     # Placeholders need no quotes.
     is_plain = re.compile(r"[\w@%+=:,./{}-]+").fullmatch
     command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
-    scripts = scripts_of(command, folder)
+    scripts = find_scripts(command, folder)
     steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
     constants = dict(_level("--fixed", argument) for argument in options.fixed)
     if options.batch_per_device:
@@ -106,7 +106,7 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
     )
 
 
-def _with_equal_threads(study: NewStudy) -> NewStudy:
+def _equalise_threads(study: NewStudy) -> NewStudy:
     """Return a study with as many threads per process everywhere."""
     from dlperf_study.programs.guesses import guess_environment
 

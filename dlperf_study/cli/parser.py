@@ -101,15 +101,15 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         options, surplus = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
         command = next((argument for argument in arguments if not argument.startswith("-")), "")
-        parser.error(_with_suggestion(str(error), command, _commands(parser)))
+        parser.error(_add_suggestion(str(error), command, _commands(parser)))
     if surplus:
         name = surplus[0].partition("=")[0]
         message = f"unrecognized arguments: {' '.join(surplus)}"
-        options.parser.error(_with_suggestion(message, name, _options(options.parser)))
+        options.parser.error(_add_suggestion(message, name, _options(options.parser)))
     return options
 
 
-def _with_suggestion(message: str, name: str, choices: Iterable[str]) -> str:
+def _add_suggestion(message: str, name: str, choices: Iterable[str]) -> str:
     return "; ".join(filter(None, [message, closest(name, choices).rstrip()]))
 
 

@@ -8,7 +8,7 @@ from dlperf_study.cli.output import print_aside, print_error, print_json, print_
 from dlperf_study.core.errors import PublishedError, RecordError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
-from dlperf_study.core.wording import closest, counted, first_of, unknown_name
+from dlperf_study.core.wording import closest, counted, list_first, unknown_name
 
 if TYPE_CHECKING:
     from dlperf_study.logs.identification import IdentifiedLogs
@@ -246,7 +246,7 @@ def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
     is_refused = runs["status"] != RunStatus.COMPLETED
     for reason, refused in runs[is_refused].groupby("reason", sort=False):
         names = [names_of_logs[run.configuration_id, run.repetition] for run in refused.itertuples()]
-        prefix = "" if names[0] in reason else f"{first_of(names, MOST_REFUSED)}: "
+        prefix = "" if names[0] in reason else f"{list_first(names, MOST_REFUSED)}: "
         print_line(f"refused: {prefix}{reason}")
     if is_refused.all():
         print_error("no run can be used")

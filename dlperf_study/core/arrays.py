@@ -18,7 +18,7 @@ def concatenated(parts: Iterable[Integers]) -> Integers:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-def any_of(masks: Iterable[Mask], size: int) -> Mask:
+def unite_masks(masks: Iterable[Mask], size: int) -> Mask:
     """Return per row whether any mask is true; default false."""
     union: Mask = np.logical_or.reduce([np.zeros(size, dtype=bool), *masks])
     return union
@@ -67,6 +67,6 @@ def running_median(values: Floats, width: int) -> Floats:
     for start in range(0, len(windows), _WINDOWS_AT_ONCE):
         piece = slice(start, start + _WINDOWS_AT_ONCE)
         partitioned = np.partition(windows[piece], sorted({lower, upper}), axis=1)
-        middle[piece] = (partitioned[:, lower] + partitioned[:, upper]) / 2 if lower != upper else partitioned[:, upper]
+        middle[piece] = (partitioned[:, lower] + partitioned[:, upper]) / 2
     median[:upper], median[upper + len(windows) :] = middle[0], middle[-1]
     return median

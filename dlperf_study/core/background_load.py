@@ -45,15 +45,16 @@ def process_times() -> dict[int, ProcessTimes]:
             # A name may hold spaces and brackets.
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             is_kernel_thread = bool(int(fields[_FLAGS]) & KERNEL_THREAD)
-            this_process, children = (sum(map(int, fields[part])) for part in (_OWN_TIMES, _CHILDREN_TIMES))
             ticks = os.sysconf("SC_CLK_TCK")
-            times[int(folder.name)] = ProcessTimes(
-                int(fields[_PARENT]), is_kernel_thread, this_process / ticks, children / ticks
-            )
+            seconds = sum(map(int, fields[_OWN_TIMES])) / ticks
+            children_seconds = sum(map(int, fields[_CHILDREN_TIMES])) / ticks
+            times[int(folder.name)] = ProcessTimes(int(fields[_PARENT]), is_kernel_thread, seconds, children_seconds)
     return times
 
 
 def kernel_seconds(times: Mapping[int, ProcessTimes]) -> float | None:
     """Return the CPU seconds of kernel threads; None in containers."""
     threads = [each.seconds for each in times.values() if each.is_kernel_thread]
-    return sum(threads) if threads else None
+    if not threads:
+        return None
+    return sum(threads)

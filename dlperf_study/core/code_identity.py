@@ -11,13 +11,13 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.part_search import SIZES, file_of_user, parts_folder, read_sizes, room_of
+from dlperf_study.core.part_search import SIZES, file_of_user, find_room, parts_folder, read_sizes
 from dlperf_study.core.resources import PACKAGE_FOLDER
 
 PACKAGE = PACKAGE_FOLDER.name
@@ -58,7 +58,9 @@ class MeasuringCode:
 
 def code_digest(roots: Sequence[str]) -> str:
     """Return a digest of all measuring code that these modules import."""
-    return _digest(tuple(roots), PACKAGE_FOLDER, parts_folder()) if roots else ""
+    if not roots:
+        return ""
+    return _digest(tuple(roots), PACKAGE_FOLDER, parts_folder())
 
 
 def module_digests(roots: Sequence[str]) -> dict[str, str]:
@@ -97,7 +99,7 @@ def check_roots(launcher: str) -> tuple[str, ...]:
     return (*COMMON_ROOTS, f"{PACKAGE}.machines.launchers.{launcher}")
 
 
-def controller_code_of(roots: Sequence[str]) -> str:
+def describe_controller_code(roots: Sequence[str]) -> str:
     """Return the value of ``CONTROLLER_CODE_VARIABLE`` for these roots.
 
     It has the digest of what they import, that of all files of the package, the roots, and the folder of the package.
@@ -117,9 +119,8 @@ def require_code_of_controller(environment: Mapping[str, str] = os.environ) -> N
     """
     if CONTROLLER_CODE_VARIABLE not in environment:
         return
-    controller_code, controller_files, comma_separated, controller_folder = environment[CONTROLLER_CODE_VARIABLE].split(
-        " ", 3
-    )
+    described = environment[CONTROLLER_CODE_VARIABLE]
+    controller_code, controller_files, comma_separated, controller_folder = described.split(" ", 3)
     roots = comma_separated.split(",")
     # Parts of the user, in folders or in installed packages, may be among what these modules import.
     has_parts_elsewhere = parts_folder() is not None or any(name.partition(".")[0] != PACKAGE for name in roots)
@@ -148,20 +149,17 @@ def _digests(roots: tuple[str, ...], package: Path, parts: Path | None) -> dict[
     digests: dict[str, str] = {}
     packages = {name.partition(".")[0] for name in roots}
     names = [*roots]
+    left_out = tuple(f"{room}." for room in NOT_MEASURING)
     while names:
         name = names.pop()
-        if name in digests or not _is_measuring(name, packages):
+        is_of_packages = name != PACKAGE and name.partition(".")[0] in packages
+        if name in digests or not is_of_packages or f"{name}.".startswith(left_out):
             continue
         module = _module(name, package, parts)
         if module:
             digests[name] = module.digest
             names += [name.rpartition(".")[0], f"{name}.__main__", *module.names]
     return digests
-
-
-def _is_measuring(name: str, packages: Collection[str]) -> bool:
-    is_left_out = any(f"{name}.".startswith(f"{room}.") for room in NOT_MEASURING)
-    return name != PACKAGE and name.partition(".")[0] in packages and not is_left_out
 
 
 @cache
@@ -191,22 +189,22 @@ def _file(name: str, package_folder: Path, parts: Path | None) -> Path | None:
     if name.partition(".")[0] != PACKAGE:
         return file_of_user(name, parts)
     path = package_folder.joinpath(*name.split(".")[1:])
-    files = (file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file())
-    return next(files, None) or file_of_user(name, parts) or _sizes_file(name, path.parent, parts)
+    for file in (path / "__init__.py", path.with_suffix(".py")):
+        if file.is_file():
+            return file
+    return file_of_user(name, parts) or _sizes_file(name, path.parent, parts)
 
 
 def _sizes_file(name: str, folder: Path, parts: Path | None) -> Path | None:
     """Return the file of sizes that has a key for a module of this name."""
     package, _, key = name.rpartition(".")
-    room = room_of(package)
+    room = find_room(package)
     if not room:
         return None
-    folders = [folder]
-    if parts:
-        folders.append(parts / room)
-    for candidate in folders:
-        if key in read_sizes(candidate):
-            return candidate / SIZES
+    if key in read_sizes(folder):
+        return folder / SIZES
+    if parts and key in read_sizes(parts / room):
+        return parts / room / SIZES
     return None
 
 
@@ -229,7 +227,9 @@ def _text(node: object) -> str:
     if isinstance(node, ast.AST):
         fields = [f"{name}={_text(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
         return f"{type(node).__name__}({','.join(fields)})"
-    return f"[{','.join(map(_text, node))}]" if isinstance(node, list) else repr(node)
+    if isinstance(node, list):
+        return f"[{','.join(map(_text, node))}]"
+    return repr(node)
 
 
 def _names(tree: ast.Module, package: str) -> Iterator[str]:

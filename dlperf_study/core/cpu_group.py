@@ -64,7 +64,8 @@ class CpuGroup:
             if self._is_second_version:
                 quota, period = (self._folder / "cpu.max").read_text().split()
             else:
-                quota, period = ((self._folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+                quota = (self._folder / "cpu.cfs_quota_us").read_text()
+                period = (self._folder / "cpu.cfs_period_us").read_text()
             return max(0.0, int(quota) / int(period))
         return 0.0
 

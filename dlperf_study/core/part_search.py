@@ -116,7 +116,7 @@ def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, Par
     for name in _names_in(package_folder):
         yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
     yield from _sizes_in(package_folder, package, is_built_in=True)
-    room = room_of(package)
+    room = find_room(package)
     if folder and room:
         for name in _names_in(folder / room):
             source = str(folder / room / f"{name}.py")
@@ -175,12 +175,13 @@ def file_of_user(module: str, folder: Path | None) -> Path | None:
     Nothing but the top of an installed package is looked up, and nothing is imported.
     """
     package, _, name = module.rpartition(".")
+    top, *parts = module.split(".")
     candidates: list[Path] = []
     if package.startswith("dlperf_study."):
-        if folder and room_of(package):
-            candidates.append(folder / room_of(package) / name)
+        if folder and find_room(package):
+            candidates.append(folder / find_room(package) / name)
     else:
-        candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
+        candidates = [path.joinpath(*parts) for path in _package_folders(top)]
     for path in candidates:
         for file in (path / "__init__.py", path.with_suffix(".py")):
             if file.is_file():
@@ -226,18 +227,22 @@ def _size_value(text: str) -> Any:
     return _WORDS.get(text, text.strip('"'))
 
 
-def room_of(package: str) -> str:
+def find_room(package: str) -> str:
     """Return the folder in ``parts/`` for a package; empty if none."""
     name = package.rpartition(".")[2]
-    return name if name in ROOMS else ""
+    if name in ROOMS:
+        return name
+    return ""
 
 
 @cache
-def _folders_of_package(name: str) -> tuple[Path, ...]:
+def _package_folders(name: str) -> tuple[Path, ...]:
     spec = util.find_spec(name)
     if spec and spec.submodule_search_locations:
         return tuple(map(Path, spec.submodule_search_locations))
-    return (Path(spec.origin).with_suffix(""),) if spec and spec.origin else ()
+    if spec and spec.origin:
+        return (Path(spec.origin).with_suffix(""),)
+    return ()
 
 
 def _has_rooms(folder: Path) -> bool:

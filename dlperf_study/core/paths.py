@@ -254,14 +254,11 @@ class StudyPaths:
 
 def _numbered(folder: Path) -> list[Path]:
     """Return the paths named by numbers from 1, in order."""
-    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=_number_of)
+    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=lambda path: int(path.name))
 
 
 def _next(folder: Path) -> Path:
     """Return the path named by the next number, from 1."""
-    last = max(map(_number_of, _numbered(folder)), default=0)
+    numbered = _numbered(folder)
+    last = int(numbered[-1].name) if numbered else 0
     return folder / str(last + 1)
-
-
-def _number_of(path: Path) -> int:
-    return int(path.name)

@@ -33,5 +33,7 @@ class Progress:
         if left and now - self._last_line >= PROGRESS_SECONDS:
             self._last_line = now
             seconds = (now - self._start) / self._done * left
-            part = f"{self._part} {self._done} of {self._parts}{f' ({name})' if name else ''}"
+            part = f"{self._part} {self._done} of {self._parts}"
+            if name:
+                part += f" ({name})"
             self._say(f"{self._doing}: {part}, about {duration(seconds)} left")

@@ -44,7 +44,7 @@ class Registry(Generic[Part]):
         return part
 
 
-def module_of(package: str, name: str) -> str:
+def module_name(package: str, name: str) -> str:
     """Return the module of a part, without importing it."""
     location = locations(package, "part", DlperfStudyError).get(name)
     return location.module if location else f"{package}.{name}"

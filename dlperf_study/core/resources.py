@@ -36,13 +36,15 @@ def workspace() -> Path:
     return CHECKOUT or current
 
 
-def folders_of(kind: str) -> list[Path]:
+def search_folders(kind: str) -> list[Path]:
     """Return the folders of a kind of files, the user's first.
 
     A study may be in the current folder too; a cluster may not: ``local``, the default, would be any file of that name.
     """
-    here = [Path.cwd()] if kind == "study" else []
-    return [*dict.fromkeys((workspace() / FOLDERS[kind], *here, PARAMS / FOLDERS[kind]))]
+    folders = [workspace() / FOLDERS[kind], PARAMS / FOLDERS[kind]]
+    if kind == "study":
+        folders.insert(1, Path.cwd())
+    return list(dict.fromkeys(folders))
 
 
 def named_files(kind: str) -> dict[str, Path]:

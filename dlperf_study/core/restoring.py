@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -16,10 +16,7 @@ def restored(kind: type[T], values: Mapping[str, Any]) -> T:
     return kind(**{name: _value(hints[name], value) for name, value in values.items()})
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+_hints = cache(get_type_hints)
 
 
 def _value(kind: Any, value: Any) -> Any:

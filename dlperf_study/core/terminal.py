@@ -27,13 +27,12 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     for row in rows:
         if len(row) != len(headings):
             raise ValueError(f"row of {len(row)} cells under {len(headings)} headings: {row}")
-    lines = [tuple(map(_join_lines, row)) for row in ((headings, *rows) if any(headings) else rows)]
+    lines = []
+    for row in (headings, *rows):
+        if row is not headings or any(headings):
+            lines.append([" ".join(cell.splitlines()) for cell in row])
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(set_cell_size, line, widths)).rstrip() for line in lines)
-
-
-def _join_lines(cell: str) -> str:
-    return " ".join(cell.splitlines())
 
 
 #: The colour of the words at the beginning of a line, or after two spaces in a table, that say how bad something is.

@@ -42,13 +42,17 @@ _DEFAULT_CLUSTER = "local"
 
 def command_line(arguments: str = "") -> str:
     """Return a command of this package as its user calls it."""
-    is_script = not CHECKOUT or Path(sys.argv[0]).name == COMMAND
-    return f"{COMMAND if is_script else 'python -m dlperf_study'} {arguments}".strip()
+    command = COMMAND
+    if CHECKOUT and Path(sys.argv[0]).name != COMMAND:
+        command = "python -m dlperf_study"
+    return f"{command} {arguments}".strip()
 
 
 def make_or(target: str, otherwise: str) -> str:
     """Return a make target in a checkout, else ``otherwise``."""
-    return f"make {target}" if CHECKOUT else otherwise
+    if CHECKOUT:
+        return f"make {target}"
+    return otherwise
 
 
 def command_of_study(
@@ -60,10 +64,11 @@ def command_of_study(
     """
     study, is_elsewhere = folder.removesuffix(QUICK_SUFFIX), cluster != _DEFAULT_CLUSTER
     is_quick = study != folder
+    if by_make and CHECKOUT:
+        variables = [f"CLUSTER={cluster}"] * is_elsewhere + ["QUICK=1"] * is_quick + ["AGAIN=1"] * again
+        return " ".join(["make", command, f"STUDY={study}", *variables])
     options = [f"--cluster {cluster}"] * is_elsewhere + ["--quick"] * is_quick + ["--again"] * again
-    variables = [f"CLUSTER={cluster}"] * is_elsewhere + ["QUICK=1"] * is_quick + ["AGAIN=1"] * again
-    otherwise = command_line(" ".join([command, study, *options]))
-    return make_or(" ".join([command, f"STUDY={study}", *variables]), otherwise) if by_make else otherwise
+    return command_line(" ".join([command, study, *options]))
 
 
 def make_command(name: str) -> str:
@@ -73,16 +78,21 @@ def make_command(name: str) -> str:
 
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of an extra."""
-    if not CHECKOUT:
-        return f"make -C CHECKOUT {extra}" if extra in _COMPILED else f"pip install 'dlperf_study[{extra}]'"
-    return f"make {extra}" if extra in _TARGETS else "pip install -r requirements.lock"
+    if CHECKOUT and extra in _TARGETS:
+        return f"make {extra}"
+    if CHECKOUT:
+        return "pip install -r requirements.lock"
+    if extra in _COMPILED:
+        return f"make -C CHECKOUT {extra}"
+    return f"pip install 'dlperf_study[{extra}]'"
 
 
 def missing_package(module: str, where: str = "") -> str:
     """Return the message on a missing module, with its install command."""
     extra, package = _EXTRAS.get(module.partition(".")[0], ("", module.partition(".")[0]))
-    default = "pip install -r requirements.lock" if CHECKOUT else "pip install --upgrade --force-reinstall dlperf_study"
-    command = install_command(extra) if extra else default
+    command = install_command(extra)
+    if not extra and not CHECKOUT:
+        command = "pip install --upgrade --force-reinstall dlperf_study"
     return f"the package {package} is not installed{where}; `{command}` installs it"
 
 

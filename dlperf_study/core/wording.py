@@ -23,8 +23,6 @@ _BETWEEN_REASONS = "; and "
 _LEFT_OUT = " … "
 #: Words of labels that look like any other, and are names.
 _NAMES = ("Python",)
-
-
 #: Of more names a message has those that are most like the unknown one.
 _MOST_CHOICES, _MOST_SIMILAR = 80, 12
 
@@ -43,17 +41,16 @@ def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """Return a question that suggests similar choices.
-
-    Or nothing.
-    """
+    """Return a question that suggests similar choices, or nothing."""
     names = list(choices)
     if _NAMES_ELSEWHERE.get(name) in names:
         return f"did you mean {_NAMES_ELSEWHERE[name]}? "
     # Fewer characters begin too many names.
     matches = [choice for choice in names if len(name) > 2 and choice.startswith(name)]
     matches = matches or difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {' or '.join(matches)}? " if matches else ""
+    if not matches:
+        return ""
+    return f"did you mean {' or '.join(matches)}? "
 
 
 def path_text(path: str | Path) -> str:
@@ -74,12 +71,16 @@ def as_yaml(value: object) -> str:
 
 def level(value: object) -> str:
     """Return a level as a study file has it: ``0.5``."""
-    return value if isinstance(value, str) else as_yaml(value)
+    if isinstance(value, str):
+        return value
+    return as_yaml(value)
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 device``, ``2 devices``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    if number == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun}s"
 
 
 def per_cent(share: float, decimals: int = 0) -> str:
@@ -92,12 +93,14 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min"
 
 
 def guessed(low: float, high: float) -> str:
     """Return an estimated range of a count: ``40 to 200``."""
-    return " to ".join(dict.fromkeys(_one_digit(bound) for bound in (low, high)))
+    return " to ".join(dict.fromkeys(map(_one_digit, (low, high))))
 
 
 def guessed_duration(low: float, high: float) -> str:
@@ -110,14 +113,19 @@ def _one_digit(number: float) -> str:
 
 
 def _guessed_time(seconds: float) -> str:
-    unit, size = next(((unit, size) for unit, size in (("h", 3600), ("min", 60)) if seconds >= size), ("s", 1))
-    return f"{_one_digit(seconds / size)} {unit}"
+    if seconds >= 3600:
+        return f"{_one_digit(seconds / 3600)} h"
+    if seconds >= 60:
+        return f"{_one_digit(seconds / 60)} min"
+    return f"{_one_digit(seconds)} s"
 
 
-def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
+def list_first(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
     """Return the first names and how many remain: ``a, and 2 more``."""
-    more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
-    return mark.join(names[:most]) + more
+    shown = list(names[:most])
+    if len(names) > most:
+        shown.append(f"and {len(names) - most} more")
+    return mark.join(shown)
 
 
 def all_reasons(reasons: Iterable[str | None]) -> str:
@@ -132,8 +140,7 @@ def single_reasons(joined: str) -> list[str]:
 
 def last_line(output: str) -> str:
     """Return the last line of a program's output, or nothing."""
-    lines = output.strip().splitlines()
-    return lines[-1] if lines else ""
+    return "".join(output.strip().splitlines()[-1:])
 
 
 def shortened(message: str, most: int) -> str:

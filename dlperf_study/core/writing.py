@@ -64,13 +64,16 @@ def full_disk(folder: Path) -> str:
     """Return that the disk of ``folder`` is nearly full, or nothing."""
     usage = shutil.disk_usage(existing_folder(folder))
     # Some file systems, as /proc and some in user space, state no size at all.
-    is_full = usage.total > 0 and usage.free < FULL_BYTES
-    return f"{folder}: the disk is full, {usage.free / 1e3:.0f} kB are free" if is_full else ""
+    if usage.total > 0 and usage.free < FULL_BYTES:
+        return f"{folder}: the disk is full, {usage.free / 1e3:.0f} kB are free"
+    return ""
 
 
 def disarmed(cell: str) -> str:
     """Return a cell's text, with an apostrophe before a formula."""
-    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+    if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
 
 
 def _unfinished(path: Path) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core import code_identity, resources, wording
-from dlperf_study.core.registry import module_of
+from dlperf_study.core.registry import module_name
 from dlperf_study.execution.libraries import measuring_software
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
@@ -75,7 +75,7 @@ def differences(facts: Mapping[str, Any], run: run_record.RequestedRun) -> Itera
         names = {*modules_then, *modules_now}
         changed = sorted(name for name in names if modules_then.get(name) != modules_now.get(name))
         if changed:
-            yield f"code of {wording.first_of(changed, MAX_MODULES)} changed"
+            yield f"code of {wording.list_first(changed, MAX_MODULES)} changed"
         else:
             yield f"their measuring code has another name in {EQUIVALENT_CODE.name}"
     for key, label in VALUES.items():
@@ -96,9 +96,9 @@ def measuring_code(configuration: Configuration, cluster: Cluster) -> code_ident
     source = configuration.data_loader
     roots = (
         *code_identity.COMMON_ROOTS,
-        module_of(frameworks.__name__, configuration.framework),
-        module_of(models.__name__, configuration.model),
-        module_of(data_loaders.__name__, source),
+        module_name(frameworks.__name__, configuration.framework),
+        module_name(models.__name__, configuration.model),
+        module_name(data_loaders.__name__, source),
         launcher,
         *([PRODUCER] if data_loaders.load(source).produce else []),
         *(_parts(image_datasets) if cluster.image_folder(configuration) else []),
@@ -141,7 +141,7 @@ def declare_equivalent() -> None:
 
 
 def _parts(registry: Any) -> list[str]:
-    return [module_of(registry.__name__, name) for name in registry.names()]
+    return [module_name(registry.__name__, name) for name in registry.names()]
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Measurement:
             run.paths.waiting.unlink(missing_ok=True)
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        code = code_identity.controller_code_of(missing[0].code.roots)
+        code = code_identity.describe_controller_code(missing[0].code.roots)
         request = repetitions.controller_request(missing, cluster)
         environment = {
             code_identity.CONTROLLER_CODE_VARIABLE: code,

@@ -257,7 +257,7 @@ def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
             job = add_producers(job, configuration)
         folder = cluster.image_folder(configuration)
         images = {FOLDER_VARIABLE: folder} if folder else {}
-        controller_code = code_identity.controller_code_of(run.code.roots)
+        controller_code = code_identity.describe_controller_code(run.code.roots)
         job = job.add_environment({**run.variables, **images, code_identity.CONTROLLER_CODE_VARIABLE: controller_code})
         job = described(job, configuration, folder)
         if travels:

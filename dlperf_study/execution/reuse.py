@@ -31,10 +31,10 @@ def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[s
 
     ``done``: how many planned runs of each configuration are completed.
     """
-    return [*_of_other_cache_keys(plan, cluster, done), *_of_other_configurations(plan, cluster)]
+    return [*_count_other_cache_keys(plan, cluster, done), *_count_other_configurations(plan, cluster)]
 
 
-def _of_other_cache_keys(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
+def _count_other_cache_keys(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
     """Yield how many runs have other code, software or settings."""
     reasons = Counter[str]()
     begun_runs = StudyPaths.of(plan.study).begun_runs()
@@ -51,7 +51,7 @@ def _of_other_cache_keys(plan: Plan, cluster: Cluster, done: Mapping[str, int]) 
         yield f"{counted(count, 'run')} of this plan {_verb(count)} not count: {reason}"
 
 
-def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
+def _count_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
     """Yield how many runs are of other clusters or configurations."""
     clusters: dict[str, _OtherRuns] = {}
     removed: list[int] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlperf_study.core.errors import MetadataError
 from dlperf_study.core.terminal import text_table
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted, list_first
 from dlperf_study.logs import declared_metadata
 from dlperf_study.logs.inferred_metadata import infer_configurations
 from dlperf_study.logs.log_files import (
@@ -106,7 +106,7 @@ def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, b
 
 
 def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
-    shown = first_of([file.relative_path for file in files]) or "no file"
+    shown = list_first([file.relative_path for file in files]) or "no file"
     return (
         f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
         "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
@@ -151,7 +151,7 @@ def describe(logs: IdentifiedLogs) -> str:
     ]
     unused = study.unused_files(logs.files)
     if unused:
-        lines.append(f"{counted(len(unused), 'file')} of no run: {first_of(unused)}")
+        lines.append(f"{counted(len(unused), 'file')} of no run: {list_first(unused)}")
     lines += [f"Not yet: {problem}" for problem in metadata_problems(configurations)]
     how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
     file = f"Read from {logs.file}; delete it to infer anew" if logs.is_read else f"Written to {logs.file}"

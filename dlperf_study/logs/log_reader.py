@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.core.arrays import any_of
+from dlperf_study.core.arrays import unite_masks
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs import format_detection, parsed_log
@@ -151,7 +151,7 @@ class _LogReader:
         if self._format is None or self._first_block is None or not records.has_numbers:
             raise LogError(f"{self._source}: no line of training in {self._expected()}")
         records = self._completed(records, self._format)
-        records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
+        records = records.select(unite_masks((~np.isnan(column) for column in records.values.values()), len(records)))
         # What is stated before a later run is not told from what was stated before the first.
         facts = _facts_by_name(self._format, self._first_block) if part < 2 else {}
         consistent = {}

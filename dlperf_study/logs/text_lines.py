@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from dlperf_study.core.arrays import Floats, Integers, Mask, any_of, concatenated, constant
+from dlperf_study.core.arrays import Floats, Integers, Mask, concatenated, constant, unite_masks
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Line
 from dlperf_study.logs.layouts import LineLayout, NumberColumn, read_numbers, weighted_digits
@@ -97,7 +97,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
     columns = lines.number_columns(pattern)
     usable = _is_usable(pattern, columns, lines.indices.size)
     records = _make_records(line, pattern, lines, columns).select(usable)
-    has_nan = any_of((column.present & np.isnan(column.values) for column in columns.values()), lines.indices.size)
+    has_nan = unite_masks((column.present & np.isnan(column.values) for column in columns.values()), lines.indices.size)
     return Matches(records, lines.indices[usable], candidates, lines.indices[usable & has_nan])
 
 
@@ -152,7 +152,7 @@ def _is_usable(pattern: LinePattern, columns: Mapping[str, NumberColumn], size: 
     has_metric = defaultdict[str, Mask](lambda: np.zeros(size, dtype=bool))
     for group in columns.keys() & pattern.metrics.keys():
         has_metric[pattern.metrics[group].name] |= columns[group].present
-    usable &= any_of(has_metric.values(), size)
+    usable &= unite_masks(has_metric.values(), size)
     for present in has_metric.values():
         if 2 * present.sum() > size:
             usable &= present

@@ -129,7 +129,7 @@ def note_python(command: str) -> str:
     return f"{{python}} is that of this package, {sys.executable}: write python for that of your shell, {in_shell}"
 
 
-def scripts_of(command: str, folder: Path) -> list[Path]:
+def find_scripts(command: str, folder: Path) -> list[Path]:
     """Return the scripts of Python that a command names in a folder."""
     paths = [folder / argument for argument in shlex.split(command) if argument.endswith(".py")]
     return [path for path in paths if path.is_file()]

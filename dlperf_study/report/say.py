@@ -17,7 +17,7 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token
 from markupsafe import Markup
 
-from dlperf_study.core.wording import counted, first_of, level
+from dlperf_study.core.wording import counted, level, list_first
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.number import Number
 from dlperf_study.metrics.columns import column_named
@@ -188,11 +188,11 @@ def _name_filters(medium: Medium) -> dict[str, Callable[..., Any]]:
     @pass_context
     def all_series(context: Any, configuration_ids: Sequence[str]) -> str:
         names = dict.fromkeys(series(context, configuration_id) for configuration_id in configuration_ids)
-        return first_of(list(names), formatting.MOST_NAMED, "; ")
+        return list_first(list(names), formatting.MOST_NAMED, "; ")
 
     @pass_context
     def labels(context: Any, configuration_ids: Sequence[str]) -> str:
-        return first_of(
+        return list_first(
             [label(context, configuration_id) for configuration_id in configuration_ids], formatting.MOST_NAMED, "; "
         )
 
@@ -211,6 +211,6 @@ def _name_filters(medium: Medium) -> dict[str, Callable[..., Any]]:
         "join_and": formatting.listed,
         "values": lambda values: " and ".join(map(_value, values)),
         "message": _message,
-        "first": lambda items: first_of(list(items), formatting.MOST_NAMED),
+        "first": lambda items: list_first(list(items), formatting.MOST_NAMED),
         "display": formatting.display_name,
     }

@@ -38,9 +38,9 @@ class BatchSearch:
     @property
     def next_batch(self) -> int | None:
         """The batch to try next, the largest first; None at the end."""
-        if self.too_large is None:
-            return None if self.fitting else self._sizes * self.micro_batches
-        if self._sizes > 1:
+        if self.too_large is None and not self.fitting:
+            return self._sizes * self.micro_batches
+        if self.too_large is not None and self._sizes > 1:
             return self.fitting + self._sizes // 2 * self.micro_batches
         return None
 
@@ -54,28 +54,32 @@ class BatchSearch:
     @property
     def _sizes(self) -> int:
         """How many multiples are above ``fitting`` and may fit."""
-        end = self.at_most if self.too_large is None else self.too_large
-        return (end - self.fitting) // self.micro_batches
+        return ((self.too_large or self.at_most) - self.fitting) // self.micro_batches
 
     def after(self, batch: int, fits: bool) -> "BatchSearch":
         """Return what is known after the trial of a batch."""
-        changed_bound = {"fitting": batch} if fits else {"too_large": batch}
-        return replace(self, **changed_bound, trials=self.trials + 1)
+        if fits:
+            return replace(self, fitting=batch, trials=self.trials + 1)
+        return replace(self, too_large=batch, trials=self.trials + 1)
 
     @property
     def description(self) -> str:
         """What is known, in words."""
+        bounds = []
         if self.next_batch is not None:
-            at_least = f"at least {self.fitting}, " if self.fitting else ""
-            below = f"below {self.too_large}, " if self.too_large else ""
-            return f"{at_least}{below}at most {counted(self.trials_left, 'short run')} left"
+            if self.fitting:
+                bounds.append(f"at least {self.fitting}")
+            if self.too_large:
+                bounds.append(f"below {self.too_large}")
+            return ", ".join([*bounds, f"at most {counted(self.trials_left, 'short run')} left"])
         if not self.fitting:
             return f"none, {self.micro_batches} does not fit"
-        in_parts = ""
+        fitting = str(self.fitting)
         if self.micro_batches > 1:
-            in_parts = f" in {self.micro_batches} micro-batches"
-        beyond = f"{self.too_large} does not fit" if self.too_large else "none larger is tried"
-        return f"{self.fitting}{in_parts}, {beyond}"
+            fitting += f" in {self.micro_batches} micro-batches"
+        if self.too_large:
+            return f"{fitting}, {self.too_large} does not fit"
+        return f"{fitting}, none larger is tried"
 
 
 def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], RunStatus | None]) -> BatchSearch:

@@ -231,18 +231,20 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         """A readable name, unique among all configurations, usable as a folder."""
         values = _AS_JSON(renamed.earlier_names(self.identifying_values()))
         digest = hashlib.sha256(values.encode()).hexdigest()[:8]
-        parameter_servers = f"{self.parameter_servers}s" if self.parameter_servers else ""
+        scale = f"{self.nodes}n{self.devices_per_node}d"
         if self.own_program:
-            return f"{self.own_program}-{self.nodes}n{self.devices_per_node}d-b{self.batch_per_device}-{digest}"
-        return (
-            f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{parameter_servers}"
-            f"-b{self.batch_per_device}-{self.precision}-{digest}"
-        )
+            return f"{self.own_program}-{scale}-b{self.batch_per_device}-{digest}"
+        if self.parameter_servers:
+            scale += f"{self.parameter_servers}s"
+        trained = f"{self.framework}-{self.strategy}-{self.model}-{scale}"
+        return f"{trained}-b{self.batch_per_device}-{self.precision}-{digest}"
 
     @property
     def runtime(self) -> str:
         """The key of its Python in a cluster file: framework, or ``program``."""
-        return OWN_PROGRAM if self.own_program else self.framework
+        if self.own_program:
+            return OWN_PROGRAM
+        return self.framework
 
     @property
     def reported(self) -> "Configuration":
@@ -280,7 +282,8 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         """
         values = self._values_other_than(_LEFT_OUT_VALUES)
         if self.own_program:
-            return {name: value for name, value in values.items() if PARAMETERS[name].samples != SEQUENCES}
+            for name in _OF_SEQUENCES:
+                values.pop(name, None)
         return values
 
     def selftest_values(self) -> dict[str, Scalar]:
@@ -295,7 +298,7 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     @cached_property
     def own_settings(self) -> dict[str, Scalar]:
         """The settings of a user's program besides the parameters, by name."""
-        settings: dict[str, Scalar] = json.loads(self.settings) if self.settings else {}
+        settings: dict[str, Scalar] = json.loads(self.settings or "{}")
         return {name: value for name, value in settings.items() if name not in PARAMETERS}
 
     @property
@@ -306,7 +309,9 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     @property
     def samples(self) -> str:
         """The kind of a sample: ``IMAGES``, or ``SEQUENCES`` of tokens."""
-        return SEQUENCES if self.sequence_length else IMAGES
+        if self.sequence_length:
+            return SEQUENCES
+        return IMAGES
 
     @cached_property
     def unstated(self) -> tuple[str, ...]:
@@ -348,6 +353,7 @@ _OF_OTHER_SAMPLES = {
     samples: tuple(name for name, entry in PARAMETERS.items() if entry.samples not in ("", samples))
     for samples in (IMAGES, SEQUENCES)
 }
+_OF_SEQUENCES = _OF_OTHER_SAMPLES[IMAGES]
 _SELFTEST_DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.scope is SELFTEST}
 #: What is said of a user's program as a whole: its settings are named one by one.
 OF_WHOLE_PROGRAM = ("own_program", "settings", "program_hash")
@@ -387,10 +393,13 @@ def study_parameters() -> dict[str, Parameter]:
 
 def shared_batch(global_batch: int, replicas: int) -> int:
     """Return the batch per replica; 0 if it can't be shared equally."""
-    batch, rest = divmod(global_batch, replicas) if replicas else (0, global_batch)
-    return 0 if rest else batch
+    if not replicas or global_batch % replicas:
+        return 0
+    return global_batch // replicas
 
 
 def cluster_title(name: str) -> str:
     """Return the name of a cluster without the folder of its file."""
-    return PurePath(name).stem if "/" in name else name
+    if "/" in name:
+        return PurePath(name).stem
+    return name

@@ -7,8 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlperf_study.core.large_files import replace_in_file
-from dlperf_study.study.library_settings import KNOWN_SETTINGS
 
+
+def _read_library_settings() -> frozenset[str]:
+    """Return the variables by which libraries are set, as their documentation or their source names them.
+
+    Evidence has these with their values, and of any other variable its name alone: ``NCCL_COOKIE`` may be anything.
+    NCCL's are those of 2.30, Horovod's of 0.28.1, Paddle's of 3.0.0.
+    """
+    settings = set()
+    prefix = ""
+    for line in Path(__file__).with_name("library_settings.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith(" "):
+            settings |= {prefix + name for name in line.split()}
+        else:
+            prefix = line
+    return frozenset(settings)
+
+
+KNOWN_SETTINGS = _read_library_settings()
 #: Which GPUs CUDA shows a process: indices, or the beginnings of UUIDs.
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 #: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.

@@ -1,5 +1,6 @@
 """What a library says of the GPUs that it can train on, and whether a run can use them. Standard library only."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -28,7 +29,9 @@ class GpuSupport:
     @classmethod
     def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
         """Return the support in an answer; None without the library."""
-        return restoring.restored(cls, answer) if answer else None
+        if not answer:
+            return None
+        return restoring.restored(cls, answer)
 
     @property
     def build(self) -> str:
@@ -63,9 +66,8 @@ class GpuQuestion:
             remedy = f"`{self.remedy}` installs a build with it: docs/gpu.md"
             return f"{self.library} is built without CUDA ({remedy})"
         if len(support.gpus) < wanted:
-            reason = f": {support.obstacle}" if support.obstacle else ""
-            seen = wording.counted(len(support.gpus), "GPU")
-            return f"{self.library} ({support.build}) sees {seen}, but the run needs {wanted}{reason}"
+            seen = f"{self.library} ({support.build}) sees {wording.counted(len(support.gpus), 'GPU')}"
+            return ": ".join(filter(None, (f"{seen}, but the run needs {wanted}", support.obstacle)))
         return ""
 
     def contradictions(self, supports: Mapping[str, GpuSupport | None], wanted: int, device_name: str) -> Iterator[str]:
@@ -98,5 +100,4 @@ def is_named(device_name: str, measured: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    letters = [letter if letter.isalnum() else " " for letter in name.casefold()]
-    return {*"".join(letters).split()} - MAKER_WORDS
+    return {*re.findall(r"[^\W_]+", name.casefold())} - MAKER_WORDS

@@ -45,8 +45,12 @@ def baseline_example(content: Mapping[str, Any]) -> str:
     factors = content.get("factors")
     if not isinstance(factors, dict):
         return ""
-    levels = {name: given for name, given in factors.items() if isinstance(given, list) and given}
-    for name in [*filter(levels.__contains__, ("nodes", "devices_per_node")), *levels]:
-        first = min(levels[name]) if all(isinstance(given, int) for given in levels[name]) else levels[name][0]
+    for name in ("nodes", "devices_per_node", *factors):
+        levels = factors.get(name)
+        if not isinstance(levels, list) or not levels:
+            continue
+        first = levels[0]
+        if all(isinstance(given, int) for given in levels):
+            first = min(levels)
         return f"; add e.g. `baseline: {{{name}: {as_yaml(first)}}}`: what speedups are relative to"
     return ""

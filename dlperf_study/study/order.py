@@ -8,10 +8,41 @@ that are each shuffled would be in the same order in all of three rounds in a qu
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import INTERLEAVED, SEQUENTIAL, Turn
-from dlperf_study.study.plan import Plan
+
+if TYPE_CHECKING:
+    from dlperf_study.study.plan import Plan
+
+#: After how many times the planned rounds a study with a target CI width looks at its intervals.
+LOOKS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of a study.
+
+    ``planned``: 0 if nothing can run. ``looks``: after how many rounds the intervals are compared with the target
+    precision; none without one.
+    """
+
+    planned: int
+    looks: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, planned: int, target_ci: float | None, max_repetitions: int | None) -> "Rounds":
+        """Return the rounds of a plan with this target CI width."""
+        if target_ci is None or not planned:
+            return cls(planned)
+        looks = [count * planned for count in LOOKS if count * planned <= (max_repetitions or 0)]
+        return cls(planned, tuple(looks))
+
+    @property
+    def most(self) -> int:
+        """How many are measured at most, without those that repeat disturbed ones."""
+        return max(self.looks, default=self.planned)
 
 
 @dataclass(frozen=True)
@@ -23,17 +54,16 @@ class PlannedExecution:
     turn: Turn
 
 
-def planned_executions(plan: Plan) -> list[PlannedExecution]:
+def planned_executions(plan: "Plan") -> list[PlannedExecution]:
     """Return every execution that a plan requests, in order."""
+    executions: list[PlannedExecution] = []
     configurations = [entry.configuration for entry in plan.runnable]
     if plan.order == SEQUENTIAL:
-        return [
-            PlannedExecution(configuration, tuple(range(1, configuration.repetitions + 1)), Turn(SEQUENTIAL))
-            for configuration in configurations
-        ]
-    executions: list[PlannedExecution] = []
-    rounds = max((configuration.repetitions for configuration in configurations), default=0)
-    for round_number in range(1, rounds + 1):
+        for configuration in configurations:
+            repetitions = tuple(range(1, configuration.repetitions + 1))
+            executions.append(PlannedExecution(configuration, repetitions, Turn(SEQUENTIAL)))
+        return executions
+    for round_number in range(1, plan.rounds.planned + 1):
         in_round = [configuration for configuration in configurations if configuration.repetitions >= round_number]
         executions += planned_round(in_round, plan.order_seed, round_number)
     return executions
@@ -46,18 +76,12 @@ def planned_round(
 
     A round of an even number has the reversed order of the one before it.
     """
-    odd_round = round_number - (round_number % 2 == 0)
-    shuffled = sorted(configurations, key=lambda configuration: _draw(configuration, order_seed, odd_round))
-    if round_number % 2 == 0:
-        shuffled.reverse()
-    for position, configuration in enumerate(shuffled, start=1):
-        yield PlannedExecution(configuration, (round_number,), Turn(INTERLEAVED, round_number, position))
-
-
-def _draw(configuration: Configuration, order_seed: int, round_number: int) -> bytes:
-    """Return the sort key that a configuration drew in a round.
-
-    A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
-    study that gets a further configuration keeps the order of those it had.
-    """
-    return hashlib.sha256(f"{order_seed}/{round_number}/{configuration.configuration_id}".encode()).digest()
+    is_even = round_number % 2 == 0
+    # A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
+    # study that gets a further configuration keeps the order of those it had.
+    draws = {}
+    for configuration in configurations:
+        drawn = f"{order_seed}/{round_number - is_even}/{configuration.configuration_id}"
+        draws[hashlib.sha256(drawn.encode()).digest()] = configuration
+    for position, draw in enumerate(sorted(draws, reverse=is_even), start=1):
+        yield PlannedExecution(draws[draw], (round_number,), Turn(INTERLEAVED, round_number, position))

@@ -99,9 +99,9 @@ def parallel_layout(values: Mapping[str, Any]) -> Layout:
     """
     tensor, pipeline, context, stage = (_count(values, name) for name in (*DEGREES, "zero_stage"))
     replicas = _devices(values) // (tensor * pipeline * context)
-    shard = replicas if stage >= SHARDED_PARAMETERS else 1
-    data = 1 if stage >= SHARDED_PARAMETERS else replicas
-    return Layout(pipeline, data, shard, context, tensor)
+    if stage >= SHARDED_PARAMETERS:
+        return Layout(pipeline, 1, replicas, context, tensor)
+    return Layout(pipeline, replicas, 1, context, tensor)
 
 
 def layout_obstacles(values: Mapping[str, Any]) -> Iterator[str]:
@@ -109,9 +109,10 @@ def layout_obstacles(values: Mapping[str, Any]) -> Iterator[str]:
     degrees = {name: values[name] for name in DEGREES if values.get(name, 1) != 1}
     if not degrees or not (devices := _devices(values)) % math.prod(degrees.values()):
         return
-    listed_degrees = " × ".join(f"{name} {degree}" for name, degree in degrees.items())
-    product = f" = {math.prod(degrees.values())}" if len(degrees) > 1 else ""
-    yield f"{listed_degrees}{product} does not divide {counted(devices, 'device')}"
+    product = " × ".join(f"{name} {degree}" for name, degree in degrees.items())
+    if len(degrees) > 1:
+        product += f" = {math.prod(degrees.values())}"
+    yield f"{product} does not divide {counted(devices, 'device')}"
 
 
 def _devices(values: Mapping[str, Any]) -> int:
@@ -121,4 +122,6 @@ def _devices(values: Mapping[str, Any]) -> int:
 def _count(values: Mapping[str, Any], name: str) -> int:
     """Return a value above 0, or 1 if it is missing."""
     value = values.get(name)
-    return value if type(value) is int and value > 0 else 1
+    if type(value) is not int:
+        return 1
+    return max(1, value)

@@ -21,10 +21,10 @@ from dlperf_study.core import user_commands, wording, writing
 from dlperf_study.core.errors import RecordError, StudyFileError
 from dlperf_study.study import grid, parallel_parameters, renamed, study_values, validation
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
+from dlperf_study.study.order import Rounds
 from dlperf_study.study.parameter import TOKENS, Scalar
 from dlperf_study.study.program import Program
 from dlperf_study.study.record_types import FormatNumber
-from dlperf_study.study.rounds import Rounds
 from dlperf_study.study.study import FORMER_SECTIONS, ReportSection, Study, StudyFacts
 
 FORMAT = 4

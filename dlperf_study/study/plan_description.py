@@ -113,11 +113,10 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
         if plan.target_ci is not None:
             looks = " or ".join(map(str, plan.rounds.looks))
-            budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
-            lines.append(
-                f"Measuring ends after {looks} rounds, as soon as all intervals are within "
-                f"± {100 * plan.target_ci:g} %{budget}."
-            )
+            target = f"as soon as all intervals are within ± {100 * plan.target_ci:g} %"
+            if plan.time_budget_minutes is not None:
+                target += f", within {plan.time_budget_minutes:g} min"
+            lines.append(f"Measuring ends after {looks} rounds, {target}.")
         if plan.order == SEQUENTIAL:
             lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
     return "\n".join(lines)
@@ -211,10 +210,9 @@ def _unsupported(plan: Plan, complete: bool) -> str:
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
     row_numbers = _row_numbers(plan)
     rows = [(str(row_numbers[configuration_id]), reason) for configuration_id, reason in reasons.items()]
-    shown = rows if complete else rows[:LONGEST_LIST]
-    table = terminal.text_table(("#", heading), shown)
-    if len(shown) == len(rows):
-        return table
+    if complete or len(rows) <= LONGEST_LIST:
+        return terminal.text_table(("#", heading), rows)
+    table = terminal.text_table(("#", heading), rows[:LONGEST_LIST])
     return f"{table}\nplan with --all lists the {len(rows)} configurations."
 
 
@@ -234,11 +232,12 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     least = sum(each.measured_seconds * each.repetitions for each in configurations)
     most = sum(each.timeout_seconds * each.repetitions for each in configurations)
     limits = {each.timeout_seconds for each in configurations}
-    each_limit = f" of {wording.duration(max(limits))} each" if len(limits) == 1 else ""
     bounds = ""
     if least:
         bounds = f"at least {wording.duration(least)} for their measured steps, "
-    bounds += f"at most {wording.duration(most)} by their timeouts{each_limit}"
+    bounds += f"at most {wording.duration(most)} by their timeouts"
+    if len(limits) == 1:
+        bounds += f" of {wording.duration(max(limits))} each"
     return (
         f"How long the runs take is unknown, because none was measured here before: {bounds}. "
         "From its first run on, the study says how much time is left."

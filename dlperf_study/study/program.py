@@ -94,9 +94,10 @@ class Program:
     @property
     def placeholders(self) -> tuple[str, ...]:
         """The names in braces that a study or this package gives."""
-        amounts = (getattr(self, name) for name in AMOUNTS)
-        templates = (self.command, *self.environment.values(), *amounts)
-        names = dict.fromkeys(name for template in templates for name in find_placeholders(template))
+        amounts = (self.samples_per_step, self.tokens_per_step, self.flops_per_sample)
+        names: dict[str, None] = {}
+        for template in (self.command, *self.environment.values(), *amounts):
+            names |= dict.fromkeys(find_placeholders(template))
         return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
 
     @property
@@ -158,7 +159,9 @@ class Program:
             if name not in values:
                 return match[0]
             value = values[name]
-            return self.booleans[value] if isinstance(value, bool) else str(value)
+            if isinstance(value, bool):
+                return self.booleans[value]
+            return str(value)
 
         return _PLACEHOLDER.sub(written, text)
 

@@ -50,10 +50,10 @@ class FormatNumber:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, value: int) -> int:
-        if value != self._number:
-            is_later = value > self._number
-            version = "a later version of this package wrote it, and this one" if is_later else "this program"
-            raise ValueError(f"{version} reads format {self._number}")
+        if value > self._number:
+            raise ValueError(f"a later version of this package wrote it, and this one reads format {self._number}")
+        if value < self._number:
+            raise ValueError(f"this program reads format {self._number}")
         return value
 
 

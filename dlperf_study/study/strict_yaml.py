@@ -95,7 +95,7 @@ def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> st
         index = mark.line - 1
     else:
         return ""
-    line = lines[index].strip() if 0 <= index < len(lines) else ""
+    line = "".join(lines[max(0, index) : index + 1]).strip()
     if re.fullmatch(r"\w+( .*)?", line) and ":" not in line:
         return f"line {index + 1}: {line} has no colon"
     return ""
@@ -106,15 +106,16 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the valid names, when it doesn't exist.
     """
-    is_path = isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
-    if is_path:
-        path = Path(name_or_path)
+    if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        path, name = Path(name_or_path), ""
     else:
-        candidates = [folder / f"{name_or_path}.yaml" for folder in resources.folders_of(kind)]
-        path = next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
+        for folder in resources.search_folders(kind):
+            path, name = folder / f"{name_or_path}.yaml", name_or_path
+            if path.exists():
+                break
     if path.is_file():
         return path
-    raise StudyFileError(_not_found_message(kind, path, name_of_file="" if is_path else str(name_or_path)))
+    raise StudyFileError(_not_found_message(kind, path, name))
 
 
 def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
@@ -144,9 +145,8 @@ def _shown(kind: str) -> str:
 
 def _folders(kind: str) -> list[Path]:
     """Return the folders that hold files of a kind only."""
-    return [
-        folder for folder in resources.folders_of(kind) if folder.name == resources.FOLDERS[kind] and folder.is_dir()
-    ]
+    name = resources.FOLDERS[kind]
+    return [folder for folder in resources.search_folders(kind) if folder.name == name and folder.is_dir()]
 
 
 def key_path(location: Location) -> str:
@@ -157,7 +157,9 @@ def key_path(location: Location) -> str:
 def display_path(path: Path) -> str:
     """Return a path for messages: relative to the workspace if inside."""
     path_in_full, top = path.resolve(), resources.workspace().resolve()
-    return str(path_in_full.relative_to(top) if path_in_full.is_relative_to(top) else path)
+    if path_in_full.is_relative_to(top):
+        return str(path_in_full.relative_to(top))
+    return str(path)
 
 
 class StrictLoader(yaml.SafeLoader):
@@ -240,7 +242,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:
-    problem = f"{key}: {problem}" if key else problem
+    problem = ": ".join(filter(None, (key, problem)))
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
 
 

@@ -1,19 +1,33 @@
-"""Study files: strict YAML to a Study."""
+"""Study files: strict YAML to a Study, and whether its keys agree with each other."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.core import part_search, resources
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
+from dlperf_study.core.wording import closest, level
 from dlperf_study.study import grid, program_section, strict_yaml, study_values, validation
-from dlperf_study.study.configuration import parameters_in_scope, study_parameters
-from dlperf_study.study.parameter import Scope
-from dlperf_study.study.study import TARGET_CI_KEYS, LargestBatchSection, QuickSection, Study, StudyFile
-from dlperf_study.study.study_checks import check_study
+from dlperf_study.study.configuration import DEFAULTS, GLOBAL_BATCH, SCALE, parameters_in_scope, study_parameters
+from dlperf_study.study.job import INTERLEAVED
+from dlperf_study.study.parameter import Scalar, Scope
+from dlperf_study.study.study import (
+    BATCH_OF_SCALING,
+    COMPARISON,
+    PROGRAM_MEASUREMENT,
+    PUBLISHED,
+    TARGET_CI_KEYS,
+    LargestBatchSection,
+    QuickSection,
+    Study,
+    StudyFile,
+)
 
+#: An interval needs so many runs; further ones are asked for where it is still too wide.
+REPEATS_OF_INTERVAL = 3
 #: The sections with values of parameters, and of the settings of a user's program.
 _WITH_SETTINGS = ("constants", "factors", "include", "exclude", "unpublished", "values", "where")
 KEYS = {
@@ -68,11 +82,9 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
     try:
         file = validation.validate(StudyFile, content, source, valid_keys, context)
     except StudyFileError as error:
-        missing = f"{source}: baseline is missing"
-        lines = [
-            f"{line}{grid.baseline_example(content)}" if line == missing else line for line in str(error).splitlines()
-        ]
-        raise StudyFileError("\n".join(lines)) from None
+        missing = re.compile(rf"^{re.escape(source)}: baseline is missing$", re.MULTILINE)
+        example = grid.baseline_example(content)
+        raise StudyFileError(missing.sub(lambda line: line[0] + example, str(error))) from None
     _require_no_secret(file, settings, source)
     study = Study.model_construct(**dict(file), name=name, source=source, is_quick=quick)
     check_study(study)
@@ -80,10 +92,132 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
 
 
 def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) -> None:
-    given: list[tuple[str, str, object]]
-    given = [("factors", name, level) for name, levels in file.factors.items() for level in levels]
-    given += [("constants", name, level) for name, level in file.constants.items()]
-    given += [(f"include[{at}]", name, level) for at, point in enumerate(file.include) for name, level in point.items()]
-    for section, name, level in given:
-        if name in settings and (problem := program_section.secret_problem([f"{name}={level}"])):
-            raise StudyFileError(f"{source}: {section}.{name} {problem}")
+    sections: list[tuple[str, Mapping[str, Any]]] = [("factors", file.factors), ("constants", file.constants)]
+    sections += [(f"include[{index}]", included) for index, included in enumerate(file.include)]
+    for section, values in sections:
+        for name in filter(settings.__contains__, values):
+            for value in values[name] if section == "factors" else [values[name]]:
+                if problem := program_section.secret_problem([f"{name}={value}"]):
+                    raise StudyFileError(f"{source}: {section}.{name} {problem}")
+
+
+def check_study(study: Study) -> None:
+    """Raise StudyFileError if the keys of a study contradict each other."""
+    _check_factors(study)
+    _check_size(study)
+    _check_target_ci(study)
+    _check_breakdown(study)
+    _check_batch(study)
+    _check_program(study)
+    for index, included in enumerate(study.include):
+        missing = [name for name in study.factors if name not in included]
+        if missing:
+            raise study.error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
+    _check_section(study, COMPARISON, "reference", bool(study.reference), "what to compare with")
+    _check_all_different(study, "duplicate source in published", study.published)
+    _check_section(study, PUBLISHED, "published", bool(study.published), "the sources to show")
+    if study.unpublished and not study.published:
+        raise study.error("unpublished is given, but published is not; name the source that does not have them")
+
+
+def _check_factors(study: Study) -> None:
+    _check_all_different(study, "duplicate in sections", study.sections)
+    for name, levels in study.factors.items():
+        if name in study.constants:
+            raise study.error(
+                f"{name} is in constants ({level(study.constants[name])}) and in factors; it can only be one of them"
+            )
+        _check_all_different(study, f"duplicate level in factors.{name}", levels)
+    for name, parameter in study.parameters.items():
+        if parameter.default is None and name != GLOBAL_BATCH.name and not study.gives(name):
+            raise study.error(f"{name} is missing; give it in constants or in factors")
+
+
+def _check_size(study: Study) -> None:
+    points = sum(math.prod(map(len, levels.values())) for levels in (study.factors, *study.include))
+    if points > study.max_configurations:
+        sources = "factors and include give" if study.include else "factors give"
+        raise study.error(
+            f"{sources} {points:,} points, more than max_configurations, which is {study.max_configurations:,}; "
+            f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
+        )
+
+
+def _check_batch(study: Study) -> None:
+    fixed_batch, derived_batch = BATCH_OF_SCALING[study.scaling]
+    parts: list[Mapping[str, object]] = [study.constants, study.factors, *study.include, *study.exclude]
+    for rule in (*study.baseline, *study.rules("reference")):
+        parts += (rule.where, rule.values)
+    if any(derived_batch in part for part in parts):
+        raise study.error(f"{derived_batch} can't be given, because scaling is {study.scaling}; give {fixed_batch}")
+    if study.scaling == "strong" and study.largest_batch is not None:
+        raise study.error("largest_batch can't be given, because scaling is strong: devices share the global batch")
+    if study.scaling == "strong" and not study.program and not study.gives(fixed_batch):
+        raise study.error(f"{fixed_batch} is missing, because scaling is strong; give it in constants or in factors")
+
+
+def _check_target_ci(study: Study) -> None:
+    """Refuse a target that can't be reached, and limits without one."""
+    if study.target_ci is None:
+        if study.max_repetitions is not None:
+            raise study.error("max_repetitions is given, but target_ci is not; give target_ci or leave it out")
+        return
+    if study.order != INTERLEAVED:
+        raise study.error(f"target_ci needs order: {INTERLEAVED}, because blocks have no interval of a ratio")
+    repetitions = study.measurement.get("repetitions", REPEATS_OF_INTERVAL)
+    if repetitions < REPEATS_OF_INTERVAL:
+        raise study.error(
+            f"measurement.repetitions is {repetitions}; with target_ci it must be at least {REPEATS_OF_INTERVAL}"
+        )
+    if study.rounds_at_most < repetitions:
+        raise study.error(
+            f"max_repetitions is {study.rounds_at_most}; it must be at least repetitions, which is {repetitions}"
+        )
+
+
+def _check_breakdown(study: Study) -> None:
+    """Refuse a breakdown in fewer runs than an interval needs."""
+    first, repetitions = (
+        int(study.measurement.get(name, DEFAULTS[name])) for name in ("breakdown_from", "repetitions")
+    )
+    most = max(1, repetitions - REPEATS_OF_INTERVAL + 1)
+    if first > most:
+        raise study.error(
+            f"measurement.breakdown_from is {first}; with repetitions {repetitions} it must be at most {most}, so that "
+            f"an interval of a part of a step has {REPEATS_OF_INTERVAL} runs"
+        )
+
+
+def _check_program(study: Study) -> None:
+    """Refuse placeholders without a value, and factors without an effect."""
+    if not study.program:
+        return
+    placeholders, given = study.program.placeholders, {*study.constants, *study.factors, *SCALE, *PROGRAM_MEASUREMENT}
+    for name in study.program.settings:
+        if name not in given and name != GLOBAL_BATCH.name:
+            raise study.error(
+                f"program: the placeholder {{{name}}} has no value; {closest(name, given)}give it in constants or in "
+                "factors, or write {{ and }} for braces"
+            )
+    for name in study.factors:
+        if name not in (*placeholders, *SCALE, GLOBAL_BATCH.name):
+            raise study.error(f"factors.{name}: the program's command has no placeholder {{{name}}}")
+    for name in ("framework", "strategy"):
+        if study.gives(name):
+            raise study.error(f"{name} can't be given for a program; give a placeholder another name")
+    for name in study.measurement:
+        if name not in PROGRAM_MEASUREMENT:
+            raise study.error(f"measurement.{name} can't be given for a program; {', '.join(PROGRAM_MEASUREMENT)} can")
+
+
+def _check_section(study: Study, section: str, key: str, is_given: bool, needed: str) -> None:
+    is_requested = section in study.sections
+    if is_requested and not is_given:
+        raise study.error(f"{key} is missing, because sections has {section}; give {needed}")
+    if is_given and not is_requested:
+        raise study.error(f"{key} is given, but sections does not contain {section}; add the section or leave it out")
+
+
+def _check_all_different(study: Study, problem: str, values: Sequence[Scalar]) -> None:
+    if len(set(values)) < len(values):
+        raise study.error(f"{problem}: {', '.join(map(level, values))}")

@@ -76,13 +76,13 @@ class _Keys:
 
     def _validated(self, given: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, Any]:
         """Return the validated parameters and settings, in their order."""
-        names = (info.context or {}).get(SETTINGS, ()) if isinstance(given, dict) else ()
-        parameters = given if not names else {name: value for name, value in given.items() if name not in names}
-        validated: dict[str, Any] = handler(parameters)
-        if self._settings and names:
-            validated |= self._settings.validate_python({name: given[name] for name in given if name in names})
-            return {name: validated[name] for name in given}
-        return validated
+        names = (info.context or {}).get(SETTINGS, ())
+        if not self._settings or not names or not isinstance(given, dict):
+            return dict(handler(given))
+        settings = {name: given[name] for name in given if name in names}
+        parameters = {name: given[name] for name in given if name not in names}
+        validated = {**handler(parameters), **self._settings.validate_python(settings)}
+        return {name: validated[name] for name in given}
 
 
 def _types(parameters: Mapping[str, Parameter], form: Callable[[Any], Any] = lambda kind: kind) -> dict[str, Any]:
@@ -159,9 +159,8 @@ def _share(given: object) -> object:
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
-        is_format = given in COMPUTED_IN or bool(closest(given, COMPUTED_IN))
         remedy = ""
-        if is_format:
+        if given in COMPUTED_IN or closest(given, COMPUTED_IN):
             remedy = "; the number format is a parameter, precision below constants or factors"
         raise ValueError(f"write a percentage, as in target_ci: 2 %{remedy}")
     share = float(percentage[1]) / 100

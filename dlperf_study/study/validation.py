@@ -188,7 +188,7 @@ def lines_of_log(
     kinds = [str(line.get("kind")) for line in lines]
     if kinds[: len(first)] != [*first] or set(kinds[len(first) : -1]) - {repeated}:
         expected = ", ".join((*first, repeated))
-        raise RecordError(f"{path}: its lines are {wording.first_of(kinds)}, not {expected}, …, end")
+        raise RecordError(f"{path}: its lines are {wording.list_first(kinds)}, not {expected}, …, end")
     return lines
 
 
@@ -228,7 +228,7 @@ def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: st
         errors = validation_error.errors()
     # A file of a different format has different keys, so that nothing else is worth a word.
     errors = [error for error in errors if error["loc"] == ("format",)] or errors
-    further = ""
+    message = f"{source}: {error_line(errors[0], content)}"
     if len(errors) > 1:
-        further = f"; {len(errors) - 1} more of its values are wrong"
-    raise RecordError(f"{source}: {error_line(errors[0], content)}{further}")
+        message += f"; {len(errors) - 1} more of its values are wrong"
+    raise RecordError(message)

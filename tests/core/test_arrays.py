@@ -2,13 +2,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.core.arrays import any_of, concatenated, constant, elements, is_constant, running_median
+from dlperf_study.core.arrays import concatenated, constant, elements, is_constant, running_median, unite_masks
 
 
 def test_columns_and_masks_are_joined_and_chosen_without_needless_copies():
     masks = [np.array([True, False, False]), np.array([False, False, True])]
-    assert any_of(masks, 3).tolist() == [True, False, True]
-    assert any_of([], 2).tolist() == [False, False]
+    assert unite_masks(masks, 3).tolist() == [True, False, True]
+    assert unite_masks([], 2).tolist() == [False, False]
     assert concatenated([np.array([3]), np.array([1, 2])]).tolist() == [3, 1, 2]
     assert (concatenated([]).tolist(), concatenated([]).dtype) == ([], np.dtype(np.int64))
     column, every = np.arange(3), np.ones(3, dtype=bool)

@@ -10,7 +10,7 @@ from dlperf_study.core.code_identity import (
     PACKAGE_FOLDER,
     code_digest,
     code_of_controller,
-    controller_code_of,
+    describe_controller_code,
     module_digests,
     require_code_of_controller,
 )
@@ -80,7 +80,7 @@ def test_only_a_change_of_what_is_imported_changes_the_code(file, text, is_same,
     ("controller", "reason"),
     [
         (None, ""),
-        (controller_code_of(ROOT), ""),
+        (describe_controller_code(ROOT), ""),
         (f"0ther 0ther {ROOT[0]} {PACKAGE_FOLDER}", "changed since"),
         (f"0ther 0ther {ROOT[0]} /else where", "the controller runs that in /else where, this process"),
     ],
@@ -96,7 +96,7 @@ def test_a_process_with_other_code_than_its_driver_says_where_both_are(controlle
 
 
 def test_parts_of_the_user_are_compared_by_what_they_import(tmp_path, monkeypatch):
-    _, files, roots, folder = controller_code_of(ROOT).split(" ", 3)
+    _, files, roots, folder = describe_controller_code(ROOT).split(" ", 3)
     controller = {CONTROLLER_CODE_VARIABLE: f"0ther {files} {roots} {folder}"}
     require_code_of_controller(controller)
     with pytest.raises(RunError, match="changed since"):
@@ -109,7 +109,7 @@ def test_parts_of_the_user_are_compared_by_what_they_import(tmp_path, monkeypatc
 def test_a_lock_of_an_editor_beside_the_files_is_none_of_them(tmp_path, monkeypatch):
     folder = package(tmp_path, PACKAGE)
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", folder)
-    controller = {CONTROLLER_CODE_VARIABLE: controller_code_of(ROOT)}
+    controller = {CONTROLLER_CODE_VARIABLE: describe_controller_code(ROOT)}
     (folder / "training" / ".#adam.py").symlink_to("somebody@somewhere.1:2")
-    assert controller == {CONTROLLER_CODE_VARIABLE: controller_code_of(ROOT)}
+    assert controller == {CONTROLLER_CODE_VARIABLE: describe_controller_code(ROOT)}
     require_code_of_controller(controller)

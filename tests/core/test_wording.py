@@ -6,10 +6,10 @@ from dlperf_study.core.wording import (
     as_yaml,
     closest,
     counted,
-    first_of,
     in_sentence,
     last_line,
     level,
+    list_first,
     rounded,
     shortened,
     unknown_name,
@@ -25,7 +25,7 @@ def test_a_noun_has_the_number_of_its_number(number, words):
     ("names", "words"), [([], ""), (["a"], "a"), (["a", "b"], "a; b"), (["a", "b", "c", "d"], "a; b; and 2 more")]
 )
 def test_of_many_names_the_first_are_said_and_how_many_there_are_more(names, words):
-    assert first_of(names, 2, "; ") == words
+    assert list_first(names, 2, "; ") == words
 
 
 @pytest.mark.parametrize(

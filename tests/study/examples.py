@@ -6,7 +6,7 @@ from textwrap import dedent
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import LargestBatchSection, Study
-from dlperf_study.study.study_checks import check_study
+from dlperf_study.study.study_file import check_study
 from dlperf_study.study.study_values import DenominatorRule
 
 #: Those that come with the package.

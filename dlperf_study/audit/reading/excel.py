@@ -11,7 +11,7 @@ from typing import Any
 
 from dlperf_study.audit.reading.numbers import MOST_ERRORS, tidy
 from dlperf_study.core.errors import TableError
-from dlperf_study.core.wording import first_of
+from dlperf_study.core.wording import list_first
 
 #: A sheet of more cells, and a file that is unpacked to more bytes, is refused before it is read into memory.
 MOST_CELLS, MOST_BYTES = 2_000_000, 512_000_000
@@ -51,7 +51,7 @@ def _require_values(formulas: Any, values: Any) -> None:
                     cells.append(f"{sheet.title}!{cell.coordinate}")
     if cells:
         remedy = "open the file in a spreadsheet program, which computes them, and save it"
-        raise TableError(f"formulas have no stored value, in {first_of(cells, MOST_ERRORS)}: {remedy}")
+        raise TableError(f"formulas have no stored value, in {list_first(cells, MOST_ERRORS)}: {remedy}")
 
 
 def _rows(sheet: Any) -> Rows:

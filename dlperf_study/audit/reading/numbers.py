@@ -9,7 +9,7 @@ from typing import TypeVar
 from dlperf_study.audit.published.source import UNIT_FACTORS
 from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
-from dlperf_study.core.wording import first_of
+from dlperf_study.core.wording import list_first
 
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
 FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
@@ -149,7 +149,7 @@ class TableErrors:
     def raise_all(self) -> None:
         """Raise one TableError with all messages, if any."""
         if self._messages:
-            raise TableError(first_of(self.messages, MOST_ERRORS, "; "))
+            raise TableError(list_first(self.messages, MOST_ERRORS, "; "))
 
 
 @contextmanager

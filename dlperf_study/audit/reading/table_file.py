@@ -31,7 +31,7 @@ from dlperf_study.audit.reading.rows import (
 )
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
-from dlperf_study.core.wording import first_of, unknown_name
+from dlperf_study.core.wording import list_first, unknown_name
 from dlperf_study.metrics.columns import COLUMNS, Dtype
 from dlperf_study.study.strict_yaml import display_path
 
@@ -298,7 +298,7 @@ def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) 
             reason = column.meaning.reason or "no check computes with it"
             reasons[column.header] = reason if column.header in reason else f"{column.header}: {reason}"
     if reasons:
-        return first_of(list(reasons.values()), numbers.MOST_ERRORS, "; ")
+        return list_first(list(reasons.values()), numbers.MOST_ERRORS, "; ")
     header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import closest, counted, first_of, path_text, unknown_name
+from dlperf_study.core.wording import closest, counted, list_first, path_text, unknown_name
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.dataset import dataset_from_runs
 from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
@@ -54,7 +54,7 @@ def ingest(
     unused = study.unused_files(files)
     if unused:
         remedy = "a configuration.json in the folder of a log says which configuration it is of"
-        message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
+        message = f"{counted(len(unused), 'file')} of no run, not read: {list_first(unused)}; {remedy}"
         diagnostics.append(Diagnostic("logs", message))
     diagnostics += _misspelt_precisions(study)
     # It may not be the batch of a device × devices.
@@ -139,7 +139,7 @@ def _runs_to_read(study: StudyMetadata, files: Sequence[LogFile]) -> list[RunToR
     files_by_path = {file.relative_path: file for file in files}
     missing = [log for log in study.logs if log not in files_by_path]
     if missing:
-        raise MetadataError(f"logs that the identity names are missing: {first_of(missing)}")
+        raise MetadataError(f"logs that the identity names are missing: {list_first(missing)}")
     runs = []
     for metadata in study.configurations:
         for run in sorted(metadata.runs, key=lambda run: run.repetition):

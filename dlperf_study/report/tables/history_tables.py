@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.errors import RecordError
-from dlperf_study.core.wording import first_of
+from dlperf_study.core.wording import list_first
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
 from dlperf_study.metrics.columns import COLUMNS
@@ -130,7 +130,7 @@ def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
     ):
         if configuration_ids:
             names = [labels[name] for name in configuration_ids]
-            yield f"{reason}: {first_of(names, _MOST_NAMED, '; ')}."
+            yield f"{reason}: {list_first(names, _MOST_NAMED, '; ')}."
 
 
 def comparison_labels(comparison: MeasurementComparison) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dlperf_study.core.code_identity import (
     COMMON_ROOTS,
     CONTROLLER_CODE_VARIABLE,
     PACKAGE_FOLDER,
-    controller_code_of,
+    describe_controller_code,
 )
 from dlperf_study.training.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from tests.training.frameworks.launching import configuration
@@ -40,7 +40,7 @@ def worker(
     environment = {
         CONFIGURATION_VARIABLE: str(run / "configuration.json"),
         RUN_VARIABLE: str(run),
-        CONTROLLER_CODE_VARIABLE: controller_code_of(ROOTS),
+        CONTROLLER_CODE_VARIABLE: describe_controller_code(ROOTS),
     }
     command = [sys.executable, *program.split(" ", 1)]
     return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
