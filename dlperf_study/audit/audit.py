@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit import result_frames
-from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all, most_severe_first
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
@@ -101,7 +101,7 @@ def uncompared_tables(results: Results) -> list[str]:
 def describe(check_results: Sequence[AuditResult]) -> str:
     """Return the diagnostics, errors first; then what each check examined."""
     paragraphs = []
-    for diagnostic in most_severe_first(list_diagnostics(check_results)):
+    for diagnostic in list_diagnostics(check_results):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
@@ -115,7 +115,9 @@ def describe(check_results: Sequence[AuditResult]) -> str:
             rows.append((check.name, check.question, str(result.examined), check.examines, severity_counts(result)))
         else:
             idle.append(check.name)
-    examined = [text_table(("check", "question", "examined", "examines", "result"), rows)] if rows else []
+    examined = []
+    if rows:
+        examined.append(text_table(("check", "question", "examined", "examines", "result"), rows))
     if idle:
         examined.append(f"nothing to examine: {', '.join(idle)}")
     return "\n\n".join([*paragraphs, "\n".join(examined)])
@@ -123,17 +125,11 @@ def describe(check_results: Sequence[AuditResult]) -> str:
 
 def significance(check_results: Sequence[AuditResult], source: str) -> str:
     """Return one line: the diagnostics of a source and the most severe rows."""
-    diagnostics = most_severe_first(list_diagnostics(check_results))
+    diagnostics = list_diagnostics(check_results)
     if not diagnostics:
         return f"{source}: no number contradicts the others"
-    counts = []
-    for severity in reversed(Severity):
-        if count := sum(diagnostic.severity is severity for diagnostic in diagnostics):
-            counts.append(counted(count, severity.value))
-    most_severe = []
-    for diagnostic in diagnostics:
-        if diagnostic.severity is diagnostics[0].severity:
-            most_severe.append(diagnostic)
+    counts = _count_severities(diagnostics)
+    most_severe = [diagnostic for diagnostic in diagnostics if diagnostic.severity is diagnostics[0].severity]
     rows: dict[str, None] = {}
     for diagnostic in most_severe:
         # The row of ``table.csv/row 3/speedup`` is ``row 3``.
@@ -149,9 +145,9 @@ def significance(check_results: Sequence[AuditResult], source: str) -> str:
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
     """Return what each check examined and every diagnostic, for JSON."""
     listed = []
-    for diagnostic in most_severe_first(list_diagnostics(check_results)):
+    for diagnostic in list_diagnostics(check_results):
         described = {
-            "severity": diagnostic.severity,
+            "severity": str(diagnostic.severity),
             "check": diagnostic.check,
             "computation": diagnostic.computation,
             "explanations": diagnostic.explanations,
@@ -173,11 +169,12 @@ def severity_counts(result: AuditResult) -> str:
     """Return the diagnostics of a check by severity: ``1 error, 2 notes``."""
     if not result.examined:
         return "nothing to examine"
-    counts = []
-    for severity in reversed(Severity):
-        if count := result.count(severity):
-            counts.append(counted(count, severity.value))
-    return ", ".join(counts) or "nothing found"
+    return ", ".join(_count_severities(result.diagnostics)) or "nothing found"
+
+
+def _count_severities(diagnostics: Iterable[AuditDiagnostic]) -> list[str]:
+    by_severity = grouped(diagnostics, lambda diagnostic: diagnostic.severity)
+    return [counted(len(by_severity[each]), each.value) for each in reversed(Severity) if each in by_severity]
 
 
 def describe_columns(tables: TablesOfFile) -> str:
@@ -188,13 +185,15 @@ def describe_columns(tables: TablesOfFile) -> str:
         names = dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns)
         tables_phrase = list_first(list(names), _MOST_TABLES)
         rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, tables_phrase))
-    has_tables = len({column.table for column in tables.columns}) > 1
-    shown = rows if has_tables else [row[:-1] for row in rows]
-    paragraphs = [text_table(_HEADINGS if has_tables else _HEADINGS[:-1], shown)] if rows else []
-    warnings = "\n".join(f"warning: {warning}" for warning in reading_warnings(tables))
+    warnings = "\n".join(map("warning: {}".format, reading_warnings(tables)))
+    if not rows:
+        return warnings
+    shown = len(_HEADINGS)
+    if len({column.table for column in tables.columns}) == 1:
+        shown -= 1
+    table = text_table(_HEADINGS[:shown], [row[:shown] for row in rows])
     checked, read = count_numbers(tables)
-    counts = [f"{checked} of {counted(read, 'number')} can be checked"] if rows else []
-    return "\n\n".join(filter(None, [*paragraphs, warnings, *counts]))
+    return "\n\n".join(filter(None, (table, warnings, f"{checked} of {counted(read, 'number')} can be checked")))
 
 
 def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
@@ -244,8 +243,10 @@ def read_as(column: ColumnReading) -> str:
             return f"{meaning.name} ({meaning.label})"
         return meaning.name
     if meaning.use is Use.CONDITION:
-        is_own = meaning.name in (column.header, "parallel", "micro batch") and not is_canonical(column.header)
-        return "condition" if is_own else meaning.name
+        is_own = meaning.name in (column.header, "parallel", "micro batch")
+        if is_own and not is_canonical(column.header):
+            return "condition"
+        return meaning.name
     if meaning.use is Use.NONE:
         return str(meaning.use)
     if meaning.use is Use.BASELINE:
@@ -259,18 +260,16 @@ class FrameAudit:
     """The audit of a frame: ``diagnostics``, errors first, and all ``results``."""
 
     def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
-        self.results = results
-        self.warnings = list(reading_warnings(tables)) if tables else []
-        self._columns = describe_columns(tables) if tables else ""
+        self.results, self.warnings, self._columns = results, list[str](), ""
+        if tables:
+            self.warnings, self._columns = list(reading_warnings(tables)), describe_columns(tables)
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
         """One row per diagnostic; ``cells`` and ``explanations`` are tuples of texts."""
-        rows = []
-        for diagnostic in most_severe_first(list_diagnostics(self.results)):
-            facts = (str(diagnostic.severity), diagnostic.check, tuple(diagnostic.keys))
-            rows.append((*facts, diagnostic.computation, diagnostic.explanations))
-        return pd.DataFrame(rows, columns=["severity", "check", "cells", "computation", "explanations"])
+        columns = ["severity", "check", "cells", "computation", "explanations"]
+        frame = pd.DataFrame(content(self.results)["diagnostics"], columns=columns)
+        return frame.assign(cells=frame["cells"].map(tuple))
 
     def __repr__(self) -> str:
         return "\n\n".join(filter(None, (self._columns, describe(self.results))))

@@ -134,8 +134,9 @@ def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices:
 def printed_sample_size(rate: ResultCell) -> int | None:
     """Return the printed pixels or tokens of a sample, or None."""
     size = rate.get("image_size") or rate.get("sequence_length")
-    is_inferred = bool({"image_size", "sequence_length"} & {*rate.inferred})
-    return None if size is None or is_inferred else int(size)
+    if size is None or {"image_size", "sequence_length"} & {*rate.inferred}:
+        return None
+    return int(size)
 
 
 def may_be_convolutional(cell: ResultCell) -> bool:

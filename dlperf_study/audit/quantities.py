@@ -24,20 +24,7 @@ RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
 RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
 GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
-CONFIGURATION = (
-    *FIELD_NAMES,
-    "program",
-    "extra",
-    "mode",
-    "images",
-    "world_size",
-    "parameters",
-    "device",
-    "device_name",
-    "link",
-    "instance",
-    "hardware",
-    "software",
-)
+CONFIGURATION = (*FIELD_NAMES, "program", "extra", "mode", "images", "world_size", "parameters")
+CONFIGURATION += ("device", "device_name", "link", "instance", "hardware", "software")
 #: Columns that change along a scaling curve.
 SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")

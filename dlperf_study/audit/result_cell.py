@@ -41,7 +41,7 @@ class PrintedNumber:
         """Return a value as printed; without ``resolution`` it is computed."""
         magnitude = math.floor(math.log10(abs(value))) if value else 0
         finest_step = Fraction(10) ** (magnitude - EXACT_DIGITS + 1)
-        printed_step = Fraction(resolution).limit_denominator(_LARGEST_DENOMINATOR) if resolution else Fraction(0)
+        printed_step = Fraction(resolution or 0).limit_denominator(_LARGEST_DENOMINATOR)
         step = max(printed_step, finest_step)
         return cls(round(Fraction(value) / step), step, computed=printed_step < finest_step)
 
@@ -53,7 +53,9 @@ class PrintedNumber:
     @property
     def resolution(self) -> float:
         """One unit of the last printed digit; 0 if computed."""
-        return 0.0 if self.computed else float(self.step)
+        if self.computed:
+            return 0.0
+        return float(self.step)
 
     @property
     def is_positive(self) -> bool:
@@ -67,7 +69,9 @@ class PrintedNumber:
 
     def bounds(self, truncated: bool = False) -> tuple[Fraction, Fraction]:
         """Return the smallest and largest number that prints like this."""
-        return self.exact - self.step / 2, self.exact + self.step * (1 if truncated else Fraction(1, 2))
+        if truncated:
+            return self.exact - self.step / 2, self.exact + self.step
+        return self.exact - self.step / 2, self.exact + self.step / 2
 
     def exceeds(self, other: "PrintedNumber") -> bool:
         """Return whether it is larger than another number for every rounding."""

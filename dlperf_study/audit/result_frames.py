@@ -157,16 +157,18 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCell:
     value = float(row[VALUE])
-    percent = ""
-    if str(row.get("after", "")).lstrip().startswith("%"):
-        percent = "%"
+    printed = f"{value:.6g}"
+    if "printed" in row:
+        printed = row["printed"]
+    if "printed" in row and str(row.get("after", "")).lstrip().startswith("%"):
+        printed += "%"
     # Without a series, all conditions together tell one scaling curve from the others.
     series = row.get("series", ", ".join(f"{name} {row[name]}" for name in conditions if name in row))
     return ResultCell(
         key=str(row.get("cell", f"row {position}")),
         metric=str(row[METRIC]),
         value=value,
-        text=f"{row['printed']}{percent}" if "printed" in row else f"{value:.6g}",
+        text=printed,
         printed=PrintedNumber.from_value(value, row.get("resolution")),
         series=str(series),
         world_size=int(row["world_size"]) if "world_size" in row else None,

@@ -32,11 +32,8 @@ class Results:
     @cached_property
     def runs(self) -> dict[str, list[ResultCell]]:
         """The repetitions of each summary, by its key."""
-        runs: dict[str, list[ResultCell]] = {}
-        for cell in self.cells:
-            if cell.is_run and cell.get("runs_of"):
-                runs.setdefault(str(cell.get("runs_of")), []).append(cell)
-        return runs
+        runs = (cell for cell in self.cells if cell.is_run and cell.get("runs_of"))
+        return grouped(runs, lambda cell: str(cell.get("runs_of")))
 
     @cached_property
     def _summaries(self) -> tuple[ResultCell, ...]:
@@ -124,7 +121,9 @@ class Results:
         if ratio.baseline:
             return None
         sizes = {unit.world_size for unit in self._unit_ratios[ratio.metric, ratio.series]}
-        return sizes.pop() if len(sizes) == 1 else None
+        if len(sizes) != 1:
+            return None
+        return sizes.pop()
 
     def _unit_ratios_elsewhere(self, ratio: ResultCell) -> list[ResultCell]:
         """Return ratios of 1 on a curve that differs in one condition.
@@ -289,8 +288,6 @@ def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:
     """Return the first rate if all rates are equal, else None."""
     if not rates or None in rates:
         return None
-    distinct = set()
-    for rate in rates:
-        if rate is not None:
-            distinct.add((rate.printed.exact, rate.world_size))
-    return rates[0] if len(distinct) == 1 else None
+    if len({(rate.printed.exact, rate.world_size) for rate in rates if rate}) > 1:
+        return None
+    return rates[0]

@@ -68,15 +68,8 @@ def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any
         obstacle = entry.unsupported or earlier_runs.not_fitting.get(configuration_id)
         runs = {"repetitions": entry.configuration.repetitions, "done": earlier_runs.done.get(configuration_id, 0)}
         measured = {**runs, "earlier_run_seconds": earlier_runs.run_seconds.get(configuration_id)}
-        configurations.append(
-            {
-                "configuration_id": configuration_id,
-                "why_not": obstacle,
-                **references,
-                **measured,
-                "parameters": entry.parameters,
-            }
-        )
+        identified = {"configuration_id": configuration_id, "why_not": obstacle}
+        configurations.append({**identified, **references, **measured, "parameters": entry.parameters})
     head = {name: getattr(planned, name) for name in ("study", "cluster", "title", "scaling", "quick", "factors")}
     return {**head, "not_counted": earlier_runs.not_counted, "configurations": configurations}
 

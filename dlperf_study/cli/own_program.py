@@ -34,8 +34,9 @@ def new(options: argparse.Namespace) -> int:
     constants: dict[str, Scalar] = {}
     if "{batch_per_device}" in guess.command:
         constants["batch_per_device"] = 8
-    starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
-    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
+    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1]}
+    if guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes:
+        levels = {"devices_per_node": [1, 2]}
     study = NewStudy(
         name, guess.command, levels, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
     )

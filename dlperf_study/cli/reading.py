@@ -9,6 +9,7 @@ from dlperf_study.core.errors import PublishedError, RecordError, Severity, Stud
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.wording import closest, counted, list_first, unknown_name
+from dlperf_study.core.writing import write_atomically
 
 if TYPE_CHECKING:
     from dlperf_study.logs.identification import IdentifiedLogs
@@ -67,7 +68,6 @@ def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
 
 def write_markdown(paths: StudyPaths, file: Path | None) -> None:
     """Write a report's answer as Markdown into a file, if given."""
-    from dlperf_study.core.writing import write_atomically
     from dlperf_study.dataset.dataset import up_to_date
     from dlperf_study.report.terminal_answer import in_markdown
 
@@ -164,7 +164,6 @@ def _measured_studies() -> list[str]:
 
 def dataset_summary(paths: StudyPaths) -> str:
     """Return how many runs and diagnostics a dataset has."""
-    from dlperf_study.core.wording import counted
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
     from dlperf_study.study.job import RunStatus
@@ -176,13 +175,11 @@ def dataset_summary(paths: StudyPaths) -> str:
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["status"] == RunStatus.COMPLETED).sum())
-    refused = ""
-    if Plan.read(paths.plan_file).ingested_from:
-        refused = f" and {len(runs) - completed} refused"
-    memory = ""
+    statuses = f"{counted(len(runs), 'run')}, {completed} of them completed"
     if not_fitting:
-        memory = f", {not_fitting} found too little memory"
-    statuses = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
+        statuses += f", {not_fitting} found too little memory"
+    if Plan.read(paths.plan_file).ingested_from:
+        statuses += f" and {len(runs) - completed} refused"
     return f"{statuses}, {errors} and {warnings} about them"
 
 
@@ -193,19 +190,20 @@ def audit(options: argparse.Namespace) -> int:
     from dlperf_study.audit.reading.table_file import read_tables
     from dlperf_study.audit.result_frames import read_published_results
 
+    tables, source = None, "published figures"
     if options.table:
         use_parts_next_to(options.table.parent)
-    tables = None
-    if options.table:
         tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
+        source = options.table.name
     check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
-        print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
+        columns = columns_content(tables) if tables else {}
+        print_json({"table": options.table, **columns, **content(check_results)})
     else:
         if tables:
             print_line(f"{describe_columns(tables)}\n")
         print_line(describe(check_results))
-        print_line(f"\n{significance(check_results, options.table.name if options.table else 'published figures')}")
+        print_line(f"\n{significance(check_results, source)}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
     return int(is_refused or (options.strict and is_wrong))
@@ -263,7 +261,7 @@ def _print_diagnostics(paths: StudyPaths) -> None:
     for severity in (Severity.ERROR, Severity.WARNING):
         of_severity = diagnostics[diagnostics["severity"] == severity]
         for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
-            print_line(f"{severity}: {f'{row.configuration_id}: ' if row.configuration_id else ''}{row.message}")
+            print_line(": ".join(filter(None, (severity, row.configuration_id, row.message))))
         if len(of_severity) > MOST_DIAGNOSTICS:
             file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
             print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")

@@ -54,8 +54,7 @@ def measuring_software(configuration: Configuration, cluster: Cluster) -> tuple[
         if launchers.load(cluster.launcher).uses_images:
             # The image has the Python, which can't be asked before it runs.
             return "", {}
-        container = () if _is_on_this_machine(python) else cluster.container
-        return _software_of_program(python, _node_with(python, cluster).command(*container, python))
+        return _software_of_program(python, _node_with(python, cluster).command(*_start_python(python, cluster)))
     framework = frameworks.load(configuration.framework)
     names = (*framework.packages, *framework.further_packages)
     software = _versions_for(framework, cluster, names)
@@ -71,9 +70,11 @@ def data_loader_versions(configuration: Configuration, cluster: Cluster) -> dict
 
     Raises as ``library_version`` does.
     """
-    name, framework = configuration.data_loader, frameworks.load(configuration.framework)
-    packages = data_loaders.load(name).packages if name in data_loaders.names() else ()
-    versions = _versions_for(framework, cluster, packages) if packages else {}
+    name = configuration.data_loader
+    if name not in data_loaders.names() or not data_loaders.load(name).packages:
+        return {}
+    packages = data_loaders.load(name).packages
+    versions = _versions_for(frameworks.load(configuration.framework), cluster, packages)
     return {package: versions.get(package) for package in packages}
 
 
@@ -89,18 +90,25 @@ def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator
 
 def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:
     """Return the versions of packages where a framework trains."""
-    launcher = launchers.load(cluster.launcher)
-    # Images are compared with the Python of the controller when a run starts.
-    python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
+    python = cluster.python_for(framework.name)
+    if launchers.load(cluster.launcher).uses_images:
+        # Images are compared with the Python of the controller when a run starts.
+        python = sys.executable
     # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
-    argv = (python,) if _is_on_this_machine(python) else (*cluster.container, python)
     try:
-        versions = _installed_versions(argv, packages, _node_with(python, cluster))
+        versions = _installed_versions(_start_python(python, cluster), packages, _node_with(python, cluster))
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
     if isinstance(versions, UnusablePython):
         raise UnusablePython(str(versions))
     return versions
+
+
+def _start_python(python: str, cluster: Cluster) -> tuple[str, ...]:
+    """Return the argv of a Python, which a container may have."""
+    if _is_on_this_machine(python):
+        return (python,)
+    return (*cluster.container, python)
 
 
 def _node_with(python: str, cluster: Cluster) -> Node:
@@ -145,7 +153,9 @@ def cpu_reason(cluster: Cluster, gpus: Sequence[str], framework_names: Collectio
     obstacles = []
     if framework_names == [OWN_PROGRAM]:
         return ""
-    for name in frameworks.names() if framework_names is None else framework_names:
+    if framework_names is None:
+        framework_names = frameworks.names()
+    for name in framework_names:
         obstacle = gpu_obstacle_here(cluster, name)
         if not obstacle:
             return ""
@@ -195,4 +205,6 @@ def compiler_obstacle_here(configuration: Configuration, cluster: Cluster) -> st
         obstacle = library_answer(command, os.environ | cluster.environment)
     except RunError as error:
         return str(error)
-    return f"compiler {compiler}: {obstacle}" if obstacle else ""
+    if obstacle:
+        return f"compiler {compiler}: {obstacle}"
+    return ""

@@ -78,9 +78,10 @@ class Measurement:
         if self._cluster.device == "gpu":
             preparing_seconds += software.IMPORT_SECONDS
         run_seconds = self.configuration.timeout_seconds + preparing_seconds + RUN_SECONDS
-        queue = launchers.load(self._cluster.launcher).queue(self._cluster)
-        queue_seconds = queue.start_within_seconds if queue else 0.0
-        return NOTEBOOK_SECONDS + queue_seconds + len(self._missing) * run_seconds
+        seconds = NOTEBOOK_SECONDS + len(self._missing) * run_seconds
+        if queue := launchers.load(self._cluster.launcher).queue(self._cluster):
+            seconds += queue.start_within_seconds
+        return seconds
 
     @property
     def is_late(self) -> bool:
@@ -145,29 +146,35 @@ class Measurement:
             failed = next((record for record in records if record and record["status"] not in expected), None)
             if not failed and (reason := repetitions.out_of_memory_reason(repetitions.run_states(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
-            message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
-            was_refused = failed is not None and failed["status"] == RunStatus.FAILED and failed["seconds"] is None
+            message = self._ending(failed)
+            if not failed:
+                return MeasurementSummary(message, completed, is_failure=True)
+            was_refused = failed["status"] == RunStatus.FAILED and failed["seconds"] is None
+            message = f"run {failed['repetition']} {message}"
             return MeasurementSummary(message, completed, is_failure=True, was_refused=was_refused)
         for run in unmeasured_runs:
             facts = self._record(run)
             if run.state().out_of_memory_reason:
                 continue
             if not is_completed(facts):
-                reason = _ending(facts) if facts else self._last_failure_line()
                 message = f"{run.purpose} run"
                 if measured_runs:
                     message = f"{repetitions.run_names(measured_runs)} completed, but not the {run.purpose} one"
-                return MeasurementSummary(f"{message}: {reason}", completed, is_failure=True)
+                return MeasurementSummary(f"{message}: {self._ending(facts)}", completed, is_failure=True)
         return MeasurementSummary(message, completed, is_failure=False)
 
     def _record(self, run: RequestedRun) -> dict[str, Any] | None:
         facts = read(run.paths)
-        return facts if facts != self._earlier_records[run.paths.folder] else None
+        if facts == self._earlier_records[run.paths.folder]:
+            return None
+        return facts
 
-    def _last_failure_line(self) -> str:
+    def _ending(self, facts: dict[str, Any] | None) -> str:
+        """Return how a run ended, or the last line that the notebook logged about its failure."""
+        if facts:
+            return f"{facts['status']}: {facts['reason']}"
         """Return the last line that the notebook logged about its failure."""
-        lines = _lines(self._paths.failure)
-        return lines[-1] if lines else "the notebook ended without a run"
+        return next(reversed(_lines(self._paths.failure)), "the notebook ended without a run")
 
     def _job_states(self) -> list[str]:
         states: list[str] = []
@@ -210,8 +217,11 @@ class Measurements:
         A configuration has one execution at a time: two would write the same notebook.
         """
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
-        is_running = any(measurement.configuration == configuration for measurement in self.running)
-        return is_running or len(self.running) >= (queue.jobs_in_queue if queue else 1)
+        if any(measurement.configuration == configuration for measurement in self.running):
+            return True
+        if queue:
+            return len(self.running) >= queue.jobs_in_queue
+        return bool(self.running)
 
     def start(self, configuration: Configuration, missing: Sequence[RequestedRun]) -> None:
         """Start the notebook of a configuration."""
@@ -232,10 +242,6 @@ class Measurements:
                     self._idle_wait_seconds = self._cluster.idle_wait_seconds
                 return measurement
         return None
-
-
-def _ending(facts: dict[str, Any]) -> str:
-    return f"{facts['status']}: {facts['reason']}"
 
 
 def _lines(file: Path) -> list[str]:

@@ -132,9 +132,10 @@ def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], 
 
 
 def _done(plan: Plan, configuration_id: str, states: Sequence[RunState]) -> int:
-    planned_runs = plan.by_id[configuration_id].configuration.repetitions
-    completed = [state.run for state in states if state.run.is_measured and state.is_completed]
-    return sum(run.repetition <= planned_runs for run in completed)
+    planned_runs, count = plan.by_id[configuration_id].configuration.repetitions, 0
+    for state in states:
+        count += state.run.is_measured and state.is_completed and state.run.repetition <= planned_runs
+    return count
 
 
 def added_round(
@@ -146,10 +147,10 @@ def added_round(
     since.
     """
     configurations = [entry.configuration for entry in plan.runnable]
-    is_continued = last_measured[0] == round_number
-    if is_continued:
+    first_position = 0
+    if last_measured[0] == round_number:
         configurations = [each for each in configurations if not _is_added_after(each, round_number)]
-    first_position = last_measured[1] if is_continued else 0
+        first_position = last_measured[1]
     executions: list[PendingExecution] = []
     for planned in planned_round(configurations, plan.order_seed, round_number):
         position = first_position + len(executions) + 1
@@ -172,8 +173,9 @@ def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
     turn, last_round = planned.turn, last_measured[0]
     if turn.round is None or turn.position is None or turn.round > last_round:
         return turn
-    is_over = (turn.round, turn.position) <= last_measured or _is_added_after(planned.configuration, last_round)
-    return Turn(INTERLEAVED) if is_over else turn
+    if (turn.round, turn.position) <= last_measured or _is_added_after(planned.configuration, last_round):
+        return Turn(INTERLEAVED)
+    return turn
 
 
 def _is_added_after(configuration: Configuration, last_round: int) -> bool:
@@ -223,6 +225,8 @@ def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> Batch
         state = run.state()
         if state.out_of_memory_reason:
             return RunStatus.OUT_OF_MEMORY
-        return RunStatus.COMPLETED if state.is_completed else None
+        if state.is_completed:
+            return RunStatus.COMPLETED
+        return None
 
     return search(at_most, first_trial.micro_batches, probe_outcome)

@@ -77,15 +77,10 @@ def _unknown_names(content: Any, source: str, location: Location | None = None) 
         for key, value in content.items() if isinstance(content, dict) else enumerate(content):
             yield from _unknown_names(value, source, [*location, key])
         return
-    for parameter, names in (
-        ("framework", frameworks.names()),
-        ("model", models.names()),
-        ("data_loader", data_loaders.names()),
-    ):
-        if parameter in location and isinstance(content, str) and content not in names:
-            yield wording.unknown_name(
-                f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names
-            )
+    for parameter, registry in {"framework": frameworks, "model": models, "data_loader": data_loaders}.items():
+        if parameter in location and isinstance(content, str) and content not in registry.names():
+            kind = f"{parameter.replace('_', ' ')}s"
+            yield wording.unknown_name(f"{source}: {key_path(location)} is", content, kind, registry.names())
 
 
 def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:

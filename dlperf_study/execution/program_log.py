@@ -65,18 +65,20 @@ def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> Job
 
 def _parsed_logs(run: RequestedRun, program: Program) -> list[ParsedLog]:
     """Return the logs of a run in the format; raises LogError without."""
-    own_format = read_own_format(program.log_format.encode(), program.steps) if program.log_format else None
-    declared = "" if program.steps == LOG else program.steps
-    format_name = own_format.name if own_format else declared
+    own_format, format_name = None, program.steps
+    if program.log_format:
+        own_format = read_own_format(program.log_format.encode(), program.steps)
+        format_name = own_format.name
+    elif program.steps == LOG:
+        format_name = ""
     parsed, errors = [], []
     for path in run.paths.process_logs:
         try:
-            source = LogSource(path, own_format=own_format)
-            parsed.append(read_log(source, format_name))
+            parsed.append(read_log(LogSource(path, own_format=own_format), format_name))
         except LogError as error:
             errors.append(error)
     if not parsed:
-        raise errors[0] if errors else LogError(f"{run.paths.folder}: no process printed anything")
+        raise next(iter(errors), LogError(f"{run.paths.folder}: no process printed anything"))
     return parsed
 
 
@@ -124,15 +126,19 @@ def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[di
             f"measured_steps is {configuration.measured_steps}, but its log has one time for {per_line} steps; "
             "give a multiple of that"
         )
-    first = 0 if printed.has_whole_first and warmup else 1
-    seconds = printed.seconds[first:][: warmup + measured]
+    usable, after = printed.seconds, ""
+    if not (printed.has_whole_first and warmup):
+        usable, after = printed.seconds[1:], " after its first line"
+    seconds = usable[: warmup + measured]
     if seconds.size < warmup + measured:
-        steps = f"{(printed.seconds.size - first) * per_line} steps{' after its first line' if first else ''}"
+        steps = f"{usable.size * per_line} steps{after}"
         raise LogError(f"its log has {steps}; requested were {(warmup + measured) * per_line}")
     for name, part in ((WARMUP, seconds[:warmup]), (TRAINING, seconds[warmup:])):
         line = {"kind": "window", "name": name, "steps": part.size * per_line, "seconds": float(part.sum()) * per_line}
         line |= {"step_seconds": part.tolist(), "losses": [], "steps_per_value": per_line}
-        yield line | ({"ended_by": WarmupEnd.STEPS} if name == WARMUP else {})
+        if name == WARMUP:
+            line["ended_by"] = WarmupEnd.STEPS
+        yield line
 
 
 def _rank_line(run: RequestedRun, log: ParsedLog, device: str) -> dict[str, Any]:

@@ -69,7 +69,9 @@ def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[
     strategy = STRATEGIES.get(configuration.strategy)
     is_all_reduce = strategy is not None and strategy.communication == ALL_REDUCE
     uses_nccl = cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
-    return [NCCL_REPORT] if uses_nccl else []
+    if uses_nccl:
+        return [NCCL_REPORT]
+    return []
 
 
 def run_states(runs: Sequence[run_record.RequestedRun]) -> list[run_record.RunState]:
@@ -93,9 +95,11 @@ def run_names(runs: Sequence[run_record.RequestedRun]) -> str:
     """Return runs for messages: ``run 2``, ``3 runs and the NCCL-reported one``."""
     repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
-        return " and ".join(f"the {purpose} run" for purpose in unmeasured)
-    names = f"run {repetitions[0]}" if len(repetitions) == 1 else wording.counted(len(repetitions), "run")
-    return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
+        return " and ".join(map("the {} run".format, unmeasured))
+    names = wording.counted(len(repetitions), "run")
+    if len(repetitions) == 1:
+        names = f"run {repetitions[0]}"
+    return " and ".join([names, *map("the {} one".format, unmeasured)])
 
 
 def controller_request(runs: Sequence[run_record.RequestedRun], cluster: Cluster) -> str:
@@ -137,9 +141,8 @@ class ConfigurationRuns:
             return
         request = json.loads(os.environ[REQUEST_VARIABLE])
         if request["device"] != self._cluster.device:
-            reason = f": {self._cluster.why_not_gpu}" if self._cluster.why_not_gpu else ""
-            planned = f"the study was planned for device {request['device']}"
-            raise RunError(f"{planned}, but now it is {self._cluster.device}{reason}")
+            change = f"the study was planned for device {request['device']}, but now it is {self._cluster.device}"
+            raise RunError(": ".join(filter(None, (change, self._cluster.why_not_gpu))))
         self._cluster = replace(self._cluster, idle_wait_seconds=request["idle_wait_seconds"])
         repetitions, turn = request["repetitions"], Turn(**request["turn"])
         self._requested = requested_runs(configuration, self._cluster, repetitions)
@@ -200,9 +203,10 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
 
 def controller_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.ControllerFacts:
     """Return the controller's facts for the record of a run."""
-    variables, command, names, flops = passed_variables(), None, list(cluster.pass_environment), None
+    variables, program, names, flops = passed_variables(), None, list(cluster.pass_environment), None
     if configuration and configuration.own_program:
         command = CommandRun.of(configuration)
+        program = command.record()
         names += command.program.pass_environment
     elif configuration:
         variables = passed_variables(configuration.framework)
@@ -211,10 +215,8 @@ def controller_facts(cluster: Cluster, configuration: Configuration | None = Non
         run_file.ClusterFacts, {name: getattr(cluster, name) for name in run_file.ClusterFacts.__annotations__}
     )
     passed = variables.passed(further=names) | dict(cluster.environment)
-    program = command.record() if command else None
-    return run_record.ControllerFacts(
-        cluster_facts, cast(run_file.GitFacts, software.git()), passed, variables, program, flops
-    )
+    git = cast(run_file.GitFacts, software.git())
+    return run_record.ControllerFacts(cluster_facts, git, passed, variables, program, flops)
 
 
 def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:

@@ -148,9 +148,11 @@ class _Parts:
         minutes = (time.monotonic() - self._start) / 60
         runs_done = sum(self._runs[study] for study in self._begun)
         runs_left = sum(self._runs.values()) - runs_done
-        left = f", about {minutes / runs_done * runs_left:.0f} min left" if runs_done else ""
+        time_text = f"{minutes:.0f} min elapsed"
+        if runs_done:
+            time_text += f", about {minutes / runs_done * runs_left:.0f} min left"
         self._begun.append(name)
-        self._say(f"== self-test, part {len(self._begun)} of {self._total}: {title} ({minutes:.0f} min elapsed{left})")
+        self._say(f"== self-test, part {len(self._begun)} of {self._total}: {title} ({time_text})")
 
 
 def link_obstacle() -> str:
@@ -171,9 +173,8 @@ def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
 
     Runs that fail are in its evidence. Raises RunError when the command could not measure anything.
     """
-    options = ["--cluster", cluster, *(["--quick"] if quick else [])]
-    command = _in_namespace(sys.executable, "-m", "dlperf_study", "run", study_file, *options)
-    code = subprocess.run(command).returncode
+    arguments = ["run", study_file, "--cluster", cluster, *["--quick"] * quick]
+    code = subprocess.run(_in_namespace(sys.executable, "-m", "dlperf_study", *arguments)).returncode
     if code not in (0, 1):
         raise RunError(f"{study_file}: measuring it over a shaped link ended with code {code}")
 
@@ -187,5 +188,6 @@ def _in_namespace(*command: str) -> list[str]:
     # A name without an address has none that a library could use.
     with suppress(OSError):
         address = socket.gethostbyname(socket.gethostname())
-        steps += [] if address.startswith("127.") else [f"ip address add {address}/32 dev lo"]
+        if not address.startswith("127."):
+            steps.append(f"ip address add {address}/32 dev lo")
     return ["unshare", "--net", "sh", "-c", f'{" && ".join(steps)} && exec "$@"', "sh", *command]

@@ -59,14 +59,13 @@ def missing_command(program: Program) -> str:
     name = shlex.split(program.command)[0]
     if any(find_placeholders(name)) or "PATH" in program.environment:
         return ""
-    if "/" in name:
-        return "" if Path(program.folder, name).exists() else f"{name} does not exist in {program.folder}"
-    if which(name):
+    if "/" in name and not Path(program.folder, name).exists():
+        return f"{name} does not exist in {program.folder}"
+    if "/" in name or which(name):
         return ""
-    executable = Path(sys.executable).parent / name
-    remedy = (
-        f"activate the environment that has it, {executable.parent.parent}" if executable.exists() else "install it"
-    )
+    executable, remedy = Path(sys.executable).parent / name, "install it"
+    if executable.exists():
+        remedy = f"activate the environment that has it, {executable.parent.parent}"
     return f"{name} is not found on PATH: {remedy}, or write its path in program.command"
 
 

@@ -217,7 +217,9 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 
 def _content(path: Path) -> bytes:
-    return os.readlink(path).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
+    if path.is_symlink():
+        return os.readlink(path).encode(errors="surrogateescape")
+    return path.read_bytes()
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
@@ -227,4 +229,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
         done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", timeout=GIT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    if done.returncode:
+        return None
+    return done.stdout

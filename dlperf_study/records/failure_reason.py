@@ -52,10 +52,8 @@ def explained(result: JobResult, paths: RunPaths) -> JobResult:
         return result
     if refusal := refused_allocation(paths):
         return replace(result, status=RunStatus.OUT_OF_MEMORY, reason=f"{result.reason}: {refusal}")
-    if result.out_of_memory_kills:
-        reason = (
-            f"{result.reason}; processes that the kernel killed because memory was full: {result.out_of_memory_kills}"
-        )
+    if kills := result.out_of_memory_kills:
+        reason = f"{result.reason}; processes that the kernel killed because memory was full: {kills}"
         return replace(result, status=RunStatus.OUT_OF_MEMORY, reason=reason)
     result = add_last_exception(result, paths)
     if shortage := disk_shortage(paths.folder):
@@ -74,10 +72,7 @@ def refused_allocation(paths: RunPaths) -> str:
 
 def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
     """Return the last lines of every log of the run, by task."""
-    tails: dict[str, list[str]] = {}
-    for log in paths.process_logs:
-        tails[log.stem] = large_files.last_lines(log, TAIL_LINES)
-    return tails
+    return {log.stem: large_files.last_lines(log, TAIL_LINES) for log in paths.process_logs}
 
 
 def disk_shortage(folder: Path) -> str:
@@ -105,15 +100,12 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     for log in sorted(logs, key=lambda path: (path.stem == task and not is_rank, path.stat().st_mtime)):
         if exception := _last_exception(log):
             cause = wording.shortened(exception, LONGEST_EXCEPTION)
-            cause = f"{log.stem}: {cause}" if is_rank and log.stem != task else cause
-            named_limit = _NAMED_LIMIT if _LATE.search(exception) else ""
-            return replace(result, reason=f"{result.reason}: {cause}{named_limit}")
+            if is_rank and log.stem != task:
+                cause = f"{log.stem}: {cause}"
+            if _LATE.search(exception):
+                cause += _NAMED_LIMIT
+            return replace(result, reason=f"{result.reason}: {cause}")
     return result
-
-
-def _significance(line: str) -> int:
-    """Return how much a line explains a failure."""
-    return 0 if _OF_LAUNCHER.match(line) else 2 if re.match(_RANK_MARK, line) else 1
 
 
 def _last_exception(log: Path) -> str:
@@ -122,7 +114,9 @@ def _last_exception(log: Path) -> str:
     A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
     """
     lines = large_files.last_lines(log, SEARCHED_LINES)
-    for line in reversed(sorted(lines, key=_significance)):
+    # Lines of ranks explain most, and lines of launchers least.
+    lines.sort(key=lambda line: bool(re.match(_RANK_MARK, line)) - bool(_OF_LAUNCHER.match(line)))
+    for line in reversed(lines):
         if ENDED_BY_LAUNCHER in line:
             return ""
         if match := _EXCEPTION.fullmatch(line.rstrip()) or _NOT_FOUND.fullmatch(line.rstrip()):

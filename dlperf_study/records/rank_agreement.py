@@ -26,13 +26,10 @@ from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
 from dlperf_study.study.training_parameters import tuning_contradictions
 
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
-EQUAL_FACTS, REPLICATED_FACTS = (
-    (
-        *("communication", "communication_threads", "communication_library", "gradient_bytes"),
-        *("library", "library_version", "code", "computed_in"),
-    ),
-    ("parameters", "flops_per_sample", "hardware_flops_per_sample"),
-)
+EQUAL_FACTS: tuple[str, ...]
+EQUAL_FACTS = ("communication", "communication_threads", "communication_library", "gradient_bytes")
+EQUAL_FACTS += ("library", "library_version", "code", "computed_in")
+REPLICATED_FACTS = ("parameters", "flops_per_sample", "hardware_flops_per_sample")
 #: The subject of diagnostics about the run of a user's program.
 PROGRAM = "program"
 #: The usual cause of a loss that is not finite, and what to change in the study.
@@ -137,8 +134,8 @@ def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: st
         steps = configuration.communication_only_steps if name.startswith(COMMUNICATION_ALONE) else requested.get(name)
         may_have_more = by_time.get(name, False)
         if steps is None or window.steps < steps or (window.steps > steps and not may_have_more):
-            least = "at least " if may_have_more else ""
-            raise RecordError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
+            requested_steps = f"at least {steps}" if may_have_more else steps
+            raise RecordError(f"{source}: window {name} has {window.steps} steps; requested were {requested_steps}")
 
 
 def _different_devices_or_facts(
@@ -155,7 +152,9 @@ def _different_devices_or_facts(
     for node, hosts in sorted(hosts_of_nodes.items()):
         if len(hosts) > 1:
             yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
-    names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
+    names = EQUAL_FACTS
+    if configuration.classifier != "sharded":
+        names += REPLICATED_FACTS
     for name in names:
         values = dict.fromkeys(log.facts.get(name) for log in logs)
         if len(values) > 1:
@@ -208,11 +207,8 @@ def _contradictory_communication(facts: Mapping[str, Any], configuration: Config
     if kind == UNKNOWN_COMMUNICATION and not is_alone:
         return
     if (kind == NO_COMMUNICATION) != is_alone:
-        ranks, parameter_servers = (
-            counted(configuration.world_size, "rank"),
-            counted(configuration.parameter_servers, "server"),
-        )
-        yield f"communication is {kind} in a run of {ranks} and {parameter_servers}"
+        ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.parameter_servers, "server")
+        yield f"communication is {kind} in a run of {ranks} and {servers}"
     strategy = STRATEGIES.get(configuration.strategy)
     if strategy and kind not in (NO_COMMUNICATION, strategy.communication):
         yield f"communication is {kind}, but the strategy is {configuration.strategy}"
@@ -233,16 +229,16 @@ def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic
     """Yield what may be wrong with a run of a user's program."""
     if not logs or not logs[0].is_of_program:
         return
+    compared = logs
+    if any(log.facts.get("sharded") for log in logs):
+        compared = logs[:1]
     if all("parameter_checksum" in log.end for log in logs):
-        is_sharded = any(log.facts.get("sharded") for log in logs)
-        compared = logs[:1] if is_sharded else logs
         for message in run_agreement.contradictory_parameters(compared, Layout(data=len(compared))):
             yield Diagnostic(PROGRAM, message, Severity.ERROR)
     else:
+        compared = logs[:1]
         yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
-    has_one_log = len(logs) == 1 and logs[0].facts["world_size"] > 1
-    are_compared = all("parameter_checksum" in log.end and not log.facts.get("sharded") for log in logs)
-    if has_one_log or (len(logs) > 1 and not are_compared):
+    if logs[0].facts["world_size"] > 1 and len(compared) == 1:
         yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
     for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):
         if obstacle:

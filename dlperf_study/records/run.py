@@ -185,8 +185,9 @@ class DuplicateRuns:
 
     def checked(self, run: Run) -> Run:
         """Return the run, as failed if it is a copy."""
-        reason = self.copied(RunProcesses.of(run))
-        return copied_run(run, reason) if reason else run
+        if reason := self.copied(RunProcesses.of(run)):
+            return copied_run(run, reason)
+        return run
 
 
 def copied_run(run: Run, reason: str) -> Run:

@@ -35,14 +35,8 @@ CLOCKS_APART = timedelta(minutes=1)
 #: What no processor does, by device: FLOP/s of a core, and of a GPU, in any number format.
 LARGEST_FLOPS = {"cpu": 1e13, "gpu": 5e16}
 #: In this order windows are measured; transfers of more bytes after those of fewer, all after those of a kind or group.
-ORDER = (
-    lines.WARMUP,
-    lines.COMPUTATION_BEFORE,
-    lines.TRAINING,
-    lines.COMPUTATION_AFTER,
-    lines.COMMUNICATION_ALONE,
-    lines.INPUT,
-)
+ORDER = [lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATION_AFTER]
+ORDER += [lines.COMMUNICATION_ALONE, lines.INPUT]
 #: Why a run of data parallelism failed whose ranks have parameters of their own.
 TRAINED_APART = "the ranks ended with different parameters: their gradients were not communicated"
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
@@ -118,15 +112,17 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
     Nor may it have all parameters; one version wrote both where the record has a digest.
     """
     file, recorded = paths.configuration_file, facts["configuration"]
-    requested = parse_object(read_text_file(file), str(file)) if file.exists() else {}
-    names = (
-        recorded.keys() | requested.keys()
-        if run_file.DIGEST in facts and requested
-        else recorded.keys() & requested.keys()
-    )
+    if not file.exists():
+        return
+    requested = parse_object(read_text_file(file), str(file))
+    names = recorded.keys() & requested.keys()
+    if run_file.DIGEST in facts and requested:
+        names = recorded.keys() | requested.keys()
     for name in sorted(names):
-        if name not in requested or name not in recorded:
-            yield f"{name} is missing in {file.name if name in recorded else 'run.json'}"
+        if name not in requested:
+            yield f"{name} is missing in {file.name}"
+        elif name not in recorded:
+            yield f"{name} is missing in run.json"
         elif recorded[name] != requested[name]:
             values = f"{json.dumps(requested[name])} in {file.name}, but {json.dumps(recorded[name])} in run.json"
             yield f"{name} is {values}"
@@ -136,15 +132,14 @@ def _contradictory_nodes(logs: Sequence[rank_log.RankLog], facts: Mapping[str, A
     """Yield the ranks whose host or library their node did not report."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
-        # A program may be in a container, its launcher may number the nodes, and the controller writes what it printed.
-        report = {} if log.is_of_program else reports.get(log.facts["node"], {})
-        host, reported_host = log.facts["host"], report.get("hardware", {}).get("host")
-        if reported_host not in (None, host):
-            yield f"rank {log.rank} ran on {host}, but its node is {reported_host}"
-        library, version = log.facts["library"], log.facts["library_version"]
         if log.is_of_program:
-            # It may train with another Python than the one whose packages are in the record.
+            # It may be in a container, its launcher may number the nodes, and the controller writes what it printed. It
+            # may train with another Python than the one whose packages are in the record.
             continue
+        host, hardware = log.facts["host"], reports.get(log.facts["node"], {}).get("hardware", {})
+        if hardware.get("host") not in (None, host):
+            yield f"rank {log.rank} ran on {host}, but its node is {hardware['host']}"
+        library, version = log.facts["library"], log.facts["library_version"]
         # The packages that can be a library, as paddlepaddle-gpu can be paddle.
         package = re.compile(rf"{re.escape(library)}(?:{re.escape(library)})?(?:-gpu|-cpu)?")
         software = facts["environment"]["software"]
@@ -168,13 +163,15 @@ def _impossible_work(
     logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration
 ) -> Iterator[str]:
     """Yield that a rank was faster than any processor."""
-    device, cores = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
-    units = 1 if device == "gpu" else cores
+    device, units = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
+    if device == "gpu":
+        units = 1
+    largest = (units or math.inf) * LARGEST_FLOPS.get(device, math.inf)
     for log in logs:
-        flops = None if log.is_of_program else log.facts.get("flops_per_sample")
-        if flops and units and device in LARGEST_FLOPS:
+        flops = log.facts.get("flops_per_sample")
+        if flops and not log.is_of_program:
             rate = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
-            if rate > units * LARGEST_FLOPS[device]:
+            if rate > largest:
                 yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
 
 
@@ -213,12 +210,11 @@ def _position(window: rank_log.Window) -> tuple[int, float]:
     """Return the position of a window in the order of all."""
     if window.name.startswith(lines.COMMUNICATION_ALONE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
-        is_of_bytes = (
-            window.name == lines.COMMUNICATION_ALONE
-            or window.name.removeprefix(lines.part_of_communication("")).isdigit()
-        )
-        return ORDER.index(lines.COMMUNICATION_ALONE), (window.bytes or 0) if is_of_bytes else 0
-    return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
+        part, size = window.name.removeprefix(lines.part_of_communication("")), 0
+        if part == lines.COMMUNICATION_ALONE or part.isdigit():
+            size = window.bytes or 0
+        return ORDER.index(lines.COMMUNICATION_ALONE), size
+    return (*ORDER, window.name).index(window.name), 0
 
 
 def _end_ns(window: rank_log.Window) -> float:

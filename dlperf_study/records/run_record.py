@@ -54,7 +54,9 @@ class RequestedRun:
             facts = run_facts(self.paths.run_file)
         except RecordError:
             return RunState(self)
-        return RunState(self, facts if facts["cache_key"] == self.cache_key else None)
+        if facts["cache_key"] != self.cache_key:
+            return RunState(self)
+        return RunState(self, facts)
 
 
 @dataclass(frozen=True)

@@ -28,23 +28,12 @@ from dlperf_study.study.program import OWN_PROGRAM, program_values
 PLAN, SELFTEST = Scope.PLAN, Scope.SELFTEST
 #: The parameters of which the default is part of an identity as well; of all others, which were added later, only
 #: another value is, so that a configuration that does not use them keeps its name and its runs.
-IDENTIFIED_BY_DEFAULT = frozenset(
-    (
-        *("study", "cluster", "framework", "strategy", "model", "quick", "image_size", "classes", "nodes"),
-        *(
-            "devices_per_node",
-            "parameter_servers",
-            "batch_per_device",
-            "precision",
-            "loss_scaling",
-            "compiler",
-            "memory_format",
-        ),
-        *("gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical", "optimizer", "data_loader"),
-        *("classifier", "sample_ratio", "threads_per_device", "seed", "warmup_steps", "max_warmup_seconds"),
-        *("measured_steps", "measured_seconds", "compute_only_steps", "communication_only_steps"),
-    )
-)
+IDENTIFIED_BY_DEFAULT = {"study", "cluster", "framework", "strategy", "model", "quick", "image_size", "classes"}
+IDENTIFIED_BY_DEFAULT |= {"devices_per_node", "parameter_servers", "batch_per_device", "precision", "loss_scaling"}
+IDENTIFIED_BY_DEFAULT |= {"compiler", "memory_format", "gradient_compression", "fusion_mib", "cycle_time_ms"}
+IDENTIFIED_BY_DEFAULT |= {"hierarchical", "optimizer", "data_loader", "classifier", "sample_ratio"}
+IDENTIFIED_BY_DEFAULT |= {"threads_per_device", "seed", "warmup_steps", "max_warmup_seconds", "measured_steps"}
+IDENTIFIED_BY_DEFAULT |= {"nodes", "measured_seconds", "compute_only_steps", "communication_only_steps"}
 #: How many processes train, where, and on how many samples: known of every program.
 SCALE = ("nodes", "devices_per_node", "parameter_servers", "batch_per_device")
 #: The steps of a run without the windows of computation, communication and input.
@@ -242,9 +231,7 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     @property
     def runtime(self) -> str:
         """The key of its Python in a cluster file: framework, or ``program``."""
-        if self.own_program:
-            return OWN_PROGRAM
-        return self.framework
+        return OWN_PROGRAM if self.own_program else self.framework
 
     @property
     def reported(self) -> "Configuration":
@@ -309,9 +296,7 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     @property
     def samples(self) -> str:
         """The kind of a sample: ``IMAGES``, or ``SEQUENCES`` of tokens."""
-        if self.sequence_length:
-            return SEQUENCES
-        return IMAGES
+        return SEQUENCES if self.sequence_length else IMAGES
 
     @cached_property
     def unstated(self) -> tuple[str, ...]:
@@ -400,6 +385,4 @@ def shared_batch(global_batch: int, replicas: int) -> int:
 
 def cluster_title(name: str) -> str:
     """Return the name of a cluster without the folder of its file."""
-    if "/" in name:
-        return PurePath(name).stem
-    return name
+    return PurePath(name).stem if "/" in name else name

@@ -38,6 +38,10 @@ class EarlierRuns:
     not_fitting: Mapping[str, str] = field(default_factory=dict)
     not_counted: Sequence[str] = ()
 
+    def select_fitting(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the entries that are not known to exceed the memory."""
+        return [entry for entry in entries if entry.configuration_id not in self.not_fitting]
+
 
 NO_EARLIER_RUNS = EarlierRuns()
 
@@ -77,7 +81,7 @@ def describe(
 
 def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     """Return how many runs a study has, and how long the rest take."""
-    fitting = [entry for entry in plan.runnable if entry.configuration.configuration_id not in earlier_runs.not_fitting]
+    fitting = earlier_runs.select_fitting(plan.runnable)
     planned = sum(entry.configuration.repetitions for entry in fitting)
     count = sum(earlier_runs.done.values())
     if count == planned:
@@ -97,7 +101,7 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
 
 def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     runnable = plan.runnable
-    fitting = [entry for entry in runnable if entry.configuration.configuration_id not in earlier_runs.not_fitting]
+    fitting = earlier_runs.select_fitting(runnable)
     runs = sum(entry.configuration.repetitions for entry in fitting)
     lines = [
         plan.title,

@@ -5,6 +5,7 @@ Every ``@check`` function in the files of this folder is run.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results
@@ -98,14 +99,12 @@ class AuditResult:
 
 
 def list_diagnostics(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
-    """Return the diagnostics of all checks."""
-    return [diagnostic for result in check_results for diagnostic in result.diagnostics]
-
-
-def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:
-    """Sort diagnostics by severity, errors first; the sort is stable."""
-    order = list(reversed(Severity))
-    return sorted(diagnostics, key=lambda diagnostic: order.index(diagnostic.severity))
+    """Return the diagnostics of all checks, errors first."""
+    by_severity: dict[Severity, list[AuditDiagnostic]] = {severity: [] for severity in reversed(Severity)}
+    for result in check_results:
+        for diagnostic in result.diagnostics:
+            by_severity[diagnostic.severity].append(diagnostic)
+    return list(chain.from_iterable(by_severity.values()))
 
 
 def names() -> tuple[str, ...]:
@@ -141,7 +140,9 @@ def _checks() -> Mapping[str, Check]:
 
 def relative_deviation(printed: float, expected: float) -> float | None:
     """Return |printed / expected − 1|; None if 0 is expected."""
-    return abs(printed / expected - 1) if expected else None
+    if not expected:
+        return None
+    return abs(printed / expected - 1)
 
 
 def texts_phrase(cells: Iterable[ResultCell]) -> str:

@@ -71,10 +71,12 @@ def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
             shares.append(pair)
     devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
     for pairs in devices.values():
-        middle = median(flops.value / share.value for share, flops in pairs)
+        middle = None
+        if len(pairs) >= _ENOUGH:
+            middle = median(flops.value / share.value for share, flops in pairs)
         for share, flops in pairs:
             if limits.find_device_peak(share) is None:
-                yield _compare_peak(share, flops, middle if len(pairs) >= _ENOUGH else None)
+                yield _compare_peak(share, flops, middle)
 
 
 def _kind_of_device(share: ResultCell) -> str:
@@ -156,14 +158,13 @@ def _is_near(row: ResultCell, shard: Fraction = Fraction(1)) -> bool:
 def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
     """Return whether the formula with one vocabulary fits all rows."""
     for vocabulary in _KNOWN_VOCABULARIES:
-        if all(abs(_weights(row, vocabulary) / unit - row.get("parameters")) <= _step(row) for row in rows):
+        for row in rows:
+            step = row.get(quantities.PARAMETERS_STEP) or 1
+            if abs(_weights(row, vocabulary) / unit - row.get("parameters")) > step:
+                break
+        else:
             return True
     return False
-
-
-def _step(row: ResultCell) -> float:
-    """Return one unit of the last printed digit of the parameters."""
-    return float(row.get(quantities.PARAMETERS_STEP) or 1)
 
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:

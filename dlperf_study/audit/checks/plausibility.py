@@ -14,15 +14,8 @@ from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import PRODUCTS
 from dlperf_study.metrics.utilisation import WINOGRAD, severity_above_peak
 
-_POSITIVE = (
-    *quantities.RATES,
-    quantities.STEPS,
-    quantities.SPEEDUP,
-    quantities.EFFICIENCY,
-    quantities.RELATIVE,
-    quantities.STEP,
-    quantities.TASK,
-)
+_POSITIVE = {*quantities.RATES, quantities.STEPS, quantities.STEP, quantities.TASK}
+_POSITIVE |= {quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE}
 #: The longest step of the published figures of this package takes 22 s.
 LONGEST_STEP_SECONDS = 100
 _TASK_SAMPLES, _TASK_BATCHES, _BATCH = "samples_per_task", "batches_per_task", "batch_per_device"
@@ -184,8 +177,11 @@ def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
     for cells in grouped(of_jobs, lambda cell: (cell.table, cell.metric)).values():
         if len({cell.world_size for cell in cells}) > 1:
             for same in grouped(cells, lambda cell: cell.printed.exact).values():
-                sizes = {cell.world_size: cell for cell in same}
-                yield _repetition(list(sizes.values())[:2]) if len(sizes) > 1 else None
+                sizes = list({cell.world_size: cell for cell in same}.values())
+                if len(sizes) > 1:
+                    yield _repetition(sizes[:2])
+                else:
+                    yield None
 
 
 def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDiagnostic | None]:
@@ -211,14 +207,12 @@ def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDia
 
 def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
     """Return a diagnostic for pairs of equal numbers; three are an error."""
-    first, second = (" ".join(str(name) for name in _named(cell) if name) for cell in cells[:2])
-    computation = f"{texts_phrase(cells[::2])}: the same for {first} and for {second}"
+    names = []
+    for cell in cells[:2]:
+        subject = [str(cell.get(name)) for name in _SUBJECT[:-1] if cell.get(name)]
+        if cell.world_size:
+            subject.append(counted(cell.world_size, "device"))
+        names.append(" ".join(subject))
+    computation = f"{texts_phrase(cells[::2])}: the same for {names[0]} and for {names[1]}"
     severity = Severity.ERROR if len(cells) >= _CERTAIN_CELLS else Severity.WARNING
     return AuditDiagnostic(severity, tuple(cells), computation, _REPEATED)
-
-
-def _named(cell: ResultCell) -> tuple[object, ...]:
-    devices = ""
-    if cell.world_size:
-        devices = counted(cell.world_size, "device")
-    return *map(cell.get, _SUBJECT[:-1]), devices

@@ -123,7 +123,10 @@ def _compare_with_time(
 ) -> AuditDiagnostic | None:
     expected = float(amount) / seconds.value
     # The mean of rates need not be the reciprocal of the mean of times.
-    is_between, reason = _may_be_of_other_runs(results, rate, expected)
+    is_between, reason = abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"
+    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
+    if interval:
+        is_between, reason = interval.low <= expected <= interval.high, "the spread of its runs"
     if rate.printed.overlaps(*integer_quotient(amount, seconds.printed)) or (rate.printed.computed and is_between):
         return None
     excess = rate.value / expected - 1
@@ -145,13 +148,3 @@ def _compare_with_time(
         computation += f"; {reason} may explain it"
     severity = Severity.WARNING if is_between else Severity.ERROR
     return AuditDiagnostic(severity, (rate, seconds), computation, _OTHER_RUNS, deviation=abs(excess))
-
-
-def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
-    """Return which runs explain a deviation from ``expected``."""
-    interval = None
-    if rate.printed.is_positive:
-        interval = results.rate(rate).logarithm.factor_interval()
-    if interval:
-        return interval.low <= expected <= interval.high, "the spread of its runs"
-    return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"

@@ -12,15 +12,8 @@ from dlperf_study.core.errors import Severity
 
 COMPUTATION_TO_COMMUNICATION, BATCHES = "computation_to_communication", "batch_process_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
-#: Each stage, and what it is a part of: none can take longer. In ElasticDL the gradient report begins with the copy.
-STAGE_TOTALS = (
-    (BATCHES, quantities.TASK),
-    (quantities.REPORT_GRADIENT, quantities.TASK),
-    (COPY, quantities.TASK),
-    (UPDATE, quantities.TASK),
-    (PASSES, quantities.TASK),
-    (COPY, quantities.REPORT_GRADIENT),
-)
+#: The parts of a task: none can take longer.
+PARTS = (BATCHES, quantities.REPORT_GRADIENT, COPY, UPDATE, PASSES)
 #: The stages that follow each other and make up a task.
 CONSECUTIVE_STAGES = (quantities.REPORT_GRADIENT, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
@@ -47,9 +40,20 @@ _OTHER_LOSSES = (
 @check("Do the stages of a task add up?", "stage times")
 def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare stage times with their task, their sum, and along a series."""
-    for metric, total_metric in STAGE_TOTALS:
-        for part, total in results.pairs(metric, total_metric):
-            yield _compare_with_total(part, total)
+    for metric in PARTS:
+        for part, task in results.pairs(metric, quantities.TASK):
+            if part.printed.exceeds(task.printed):
+                computation = f"{part.metric} is {part.text} s, more than {task.metric}, of which it is a part, "
+                yield AuditDiagnostic(Severity.ERROR, (part, task), f"{computation}{task.text} s", _OTHER_TASKS)
+            else:
+                yield None
+    # In ElasticDL the gradient report begins with the copy.
+    for copy, report in results.pairs(COPY, quantities.REPORT_GRADIENT):
+        if copy.printed.exceeds(report.printed):
+            computation = f"copying gradients takes {copy.text} s, the gradient report that begins with it "
+            yield AuditDiagnostic(Severity.WARNING, (copy, report), f"{computation}{report.text} s", _COPY_SEPARATE)
+        else:
+            yield None
     for task in results.select(quantities.TASK):
         parts = []
         for metric in CONSECUTIVE_STAGES:
@@ -70,16 +74,6 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
                 seconds = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in cells)
                 computation = f"{metric} of the same work per device is {seconds} devices"
                 yield AuditDiagnostic(Severity.WARNING, tuple(cells), computation, _ASYNCHRONOUS)
-
-
-def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
-    if not part.printed.exceeds(total.printed):
-        return None
-    if total.metric == quantities.REPORT_GRADIENT:
-        computation = f"copying gradients takes {part.text} s, the gradient report that begins with it {total.text} s"
-        return AuditDiagnostic(Severity.WARNING, (part, total), computation, _COPY_SEPARATE)
-    computation = f"{part.metric} is {part.text} s, more than {total.metric}, of which it is a part, {total.text} s"
-    return AuditDiagnostic(Severity.ERROR, (part, total), computation, _OTHER_TASKS)
 
 
 def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic | None:

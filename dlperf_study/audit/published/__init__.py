@@ -18,15 +18,9 @@ __all__ = ["PublishedSource", "load", "load_source", "printed_table", "read_sour
 
 Line = dict[str, Any]
 #: Facts that may change along a series.
-ALONG_SERIES = (
-    "nodes",
-    "devices_per_node",
-    "world_size",
-    "global_batch",
-    "matching_nodes",
-    "matching_devices_per_node",
-)
-_SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "scope", "role", "estimator", "inferred"))
+ALONG_SERIES = {"nodes", "devices_per_node", "world_size", "global_batch"}
+ALONG_SERIES |= {"matching_nodes", "matching_devices_per_node"}
+_SERIES_FACTS = tuple(name for name in FACTS if name not in {*ALONG_SERIES, "scope", "role", "estimator", "inferred"})
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:

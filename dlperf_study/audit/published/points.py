@@ -16,12 +16,8 @@ from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
 POINT = ["series", "world_size"]
 SCALING_RATIOS = ("speedup", "efficiency")
 #: How sources print communication: a ratio, a share, or the two times of a share.
-_COMMUNICATION = (
-    "computation_to_communication",
-    "communication_share",
-    "report_gradient_seconds",
-    "task_process_seconds",
-)
+_COMMUNICATION = ["computation_to_communication", "communication_share"]
+_COMMUNICATION += ["report_gradient_seconds", "task_process_seconds"]
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,9 @@ def _computed_columns(
     baseline = cells_by_key[point.baseline]
     if point.baseline == point.cell:
         columns["is_baseline"] = True
-        ratio = compare_with_itself(runs[point.cell].values.size if point.cell in runs else 1)
+        ratio = compare_with_itself(1)
+        if point.cell in runs:
+            ratio = compare_with_itself(runs[point.cell].values.size)
     else:
         ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
     speedup, interval = point.value / baseline["value"], ratio.factor_interval()

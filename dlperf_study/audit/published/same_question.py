@@ -10,19 +10,13 @@ import pandas as pd
 from dlperf_study.audit.published.source import MADE_UP, READ
 from dlperf_study.core.arrays import Mask
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.parallel_parameters import DEGREES
 from dlperf_study.study.parameter import IMAGES
 
 #: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
 _PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
 #: How devices divide a model and its batches; logs of trainings that divide nothing do not say so.
-DIVIDED = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "context_parallel",
-    "zero_stage",
-    "micro_batches",
-    "activation_checkpointing",
-)
+DIVIDED = (*DEGREES, "zero_stage", "micro_batches", "activation_checkpointing")
 #: What must have its default where the source states nothing, because one that used anything else would say so.
 USUAL = ("memory_format", "gradient_compression", "cpu_limit", *DIVIDED)
 SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL), "images")

@@ -176,19 +176,14 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
     try:
         factor = 1.0
         if unit == TOKENS_PER_DEVICE:
-            factor = _tokens_factor(line)
+            missing = [name for name in ("sequence_length", "world_size") if not line.get(name)]
+            if missing:
+                raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
+            factor = float(line["sequence_length"] / line["world_size"])
         line |= {"value": parse_value(printed, unit) / factor, "resolution": parse_resolution(printed, unit) / factor}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None
     return line
-
-
-def _tokens_factor(line: Mapping[str, Any]) -> float:
-    """Return tokens/s per device for one sample/s of the job."""
-    missing = [name for name in ("sequence_length", "world_size") if not line.get(name)]
-    if missing:
-        raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
-    return float(line["sequence_length"] / line["world_size"])
 
 
 def parse_value(printed: str, unit: str = "") -> float:
@@ -218,8 +213,9 @@ def parse_resolution(printed: str, unit: str = "") -> float:
 
 def parse_ratio_terms(printed: str) -> tuple[int, int] | None:
     """Return both terms of a ratio like ``10 : 3``, else None."""
-    ratio = _RATIO.fullmatch(printed)
-    return (int(ratio[1]), int(ratio[2])) if ratio else None
+    if ratio := _RATIO.fullmatch(printed):
+        return int(ratio[1]), int(ratio[2])
+    return None
 
 
 def _match_number(printed: str) -> re.Match[str]:

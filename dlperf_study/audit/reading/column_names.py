@@ -65,8 +65,9 @@ def split_words(name: str) -> str:
 
 def unit_in_name(name: str) -> str:
     """Return the text in brackets at the end: ``Step time (s)`` gives ``s``."""
-    match = _UNIT.search(name.strip())
-    return match[1].strip() if match else ""
+    if match := _UNIT.search(name.strip()):
+        return match[1].strip()
+    return ""
 
 
 def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
@@ -74,11 +75,9 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
     bare = split_words(_UNIT.sub("", name.strip()) or name)
     everything = f"{bare} {split_words(unit)}".strip()
     for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
-        meaning = understand(bare, everything, unit)
-        if meaning:
+        if meaning := understand(bare, everything, unit):
             # ``GPU`` may be a number of devices or their name.
-            is_name = meaning.name == "world_size" and not all(map(written_number, fields))
-            if is_name:
+            if meaning.name == "world_size" and not all(map(written_number, fields)):
                 return Meaning(Use.CONDITION, "device_name")
             return meaning
     return Meaning(Use.NONE, reason=_NAME_OF_RUNS if WORDS.numbered_run.search(bare) else "")
@@ -143,12 +142,10 @@ def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
     match = WORDS.flops.search(remaining)
     if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
         return None
-    if not is_of_device:
-        return Meaning(
-            Use.NONE, quantities.DEVICE_FLOPS, WORDS.flop_units.get(match[1] or "", "FLOP/s"), reason=FLOPS_SCOPE
-        )
-    label = WORDS.flops.sub(" ", remaining)
     flop_unit = WORDS.flop_units.get(match[1] or "", "FLOP/s")
+    if not is_of_device:
+        return Meaning(Use.NONE, quantities.DEVICE_FLOPS, flop_unit, reason=FLOPS_SCOPE)
+    label = WORDS.flops.sub(" ", remaining)
     return _require_training(Meaning(Use.METRIC, quantities.DEVICE_FLOPS, flop_unit, "one device", label))
 
 
@@ -158,12 +155,9 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
         return Meaning(Use.METRIC, "step_seconds", unit_of_time, "not declared, read as the time of a step")
     if not match:
         return None
-    units = []
-    for part in everything.split():
-        if part in WORDS.time_units:
-            units.append(WORDS.time_units[part])
+    units = filter(None, map(WORDS.time_units.get, everything.split()))
     label = " ".join(part for part in WORDS.step_time.sub(" ", everything).split() if part not in WORDS.time_units)
-    return _require_training(Meaning(Use.METRIC, "step_seconds", units[0] if units else "", "", label))
+    return _require_training(Meaning(Use.METRIC, "step_seconds", next(units, ""), "", label))
 
 
 def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
@@ -171,10 +165,8 @@ def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     is_qualified = bool(unit or WORDS.numbered_run.search(bare) or {*parts} & {"per", "device", "node", "tokens"})
     if is_qualified or "throughput" not in parts:
         return None
-    meaning = Meaning(
-        Use.METRIC, quantities.THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare
-    )
-    return _require_training(meaning)
+    unit, scope = "not declared, read as samples/s", "not declared, read as the job"
+    return _require_training(Meaning(Use.METRIC, quantities.THROUGHPUT, unit, scope, bare))
 
 
 def _split_off_device(text: str) -> tuple[str, bool]:
@@ -185,12 +177,15 @@ def _split_off_device(text: str) -> tuple[str, bool]:
 
 def _require_training(meaning: Meaning) -> Meaning:
     """Return a meaning with its label, or Use.NONE for other than training."""
-    label_parts = []
+    label: dict[str, None] = {}
+    foreign_words = []
     for part in meaning.label.split():
-        if part not in ("per", "number", "ratio", "factor", "%"):
-            label_parts.append(part)
-    foreign_words = [part for part in label_parts if part in WORDS.other_things]
+        if part in ("per", "number", "ratio", "factor", "%"):
+            continue
+        if part in WORDS.other_things:
+            foreign_words.append(part)
+        if part not in WORDS.noise:
+            label[part] = None
     if foreign_words:
         return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: it is of something else than measured training")
-    label = " ".join(dict.fromkeys(part for part in label_parts if part not in WORDS.noise))
-    return Meaning(meaning.use, meaning.name, meaning.unit, meaning.scope, label)
+    return Meaning(meaning.use, meaning.name, meaning.unit, meaning.scope, " ".join(label))

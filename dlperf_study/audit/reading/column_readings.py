@@ -235,11 +235,10 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
     """Infer the unit of each step time from rates; else drop the column."""
     positions = {reading.meaning.name: reading.position for reading in readings}
-    inferred = []
-    for reading in readings:
+    inferred = list(readings)
+    for index, reading in enumerate(readings):
         if reading.meaning.reason == _UNIT_MISSING:
-            reading = _infer_time_unit(grid, positions, reading, decimal)
-        inferred.append(reading)
+            inferred[index] = _infer_time_unit(grid, positions, reading, decimal)
     return inferred
 
 

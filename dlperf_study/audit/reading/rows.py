@@ -14,34 +14,20 @@ from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_na
 from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
+from dlperf_study.audit.results import grouped
 from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 _LONGEST_SETTINGS = 500
-_SETTINGS = (
-    *quantities.SPLITTING,
-    quantities.COPIES,
-    quantities.MICRO_BATCH,
-    quantities.ACCUMULATION,
-    "batch_per_device",
-    "global_batch",
-    "sequence_length",
-)
+_SETTINGS = {*quantities.SPLITTING, quantities.COPIES, quantities.MICRO_BATCH, quantities.ACCUMULATION}
+_SETTINGS |= {"batch_per_device", "global_batch", "sequence_length"}
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
-NUMBER_CONDITIONS = (
-    "tokens_per_sample",
-    "tokens_per_step",
-    quantities.MICRO_BATCH,
-    quantities.ACCUMULATION,
-    quantities.LAYERS,
-    quantities.HIDDEN,
-    quantities.VOCABULARY,
-    quantities.PARAMETERS_STEP,
-)
+NUMBER_CONDITIONS = {"tokens_per_sample", "tokens_per_step", quantities.MICRO_BATCH, quantities.ACCUMULATION}
+NUMBER_CONDITIONS |= {quantities.LAYERS, quantities.HIDDEN, quantities.VOCABULARY, quantities.PARAMETERS_STEP}
 #: Numbers without which nothing is known of a row.
 _SIZES = ("world_size", "nodes", "devices_per_node")
 #: Metrics whose only units are signs of ratios.
@@ -87,9 +73,9 @@ class RowReader:
 
     def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
         self._grid, self._facts, self._decimal = grid, dict(facts), decimal
-        self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
-        self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
-        self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
+        by_use = grouped(readings, lambda reading: reading.meaning.use)
+        self._metrics, self._conditions = by_use.get(Use.METRIC, []), by_use.get(Use.CONDITION, [])
+        self._baselines_of_rows = by_use.get(Use.BASELINE, [])
         columns = Counter(reading.meaning.name for reading in self._metrics)
         if any(reading.prints_step_unit for reading in self._metrics):
             self._facts[quantities.STEP_UNIT] = "printed"
@@ -107,7 +93,9 @@ class RowReader:
         ratios = [reading for reading in self._metrics if reading.meaning.name in ratio_names]
         if len(ratios) > 1:
             ratios = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
-        return ratios[0] if len(ratios) == 1 else None
+        if len(ratios) != 1:
+            return None
+        return ratios[0]
 
     def _compared_variant(self) -> str:
         """Return the variant in the numerator of the ratios."""
@@ -124,7 +112,9 @@ class RowReader:
             if min(rate, second_rate, ratio) > 0:
                 step, printed = math.log(second_rate / rate), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
-        return second if not distances or median(distances) <= 0 else first
+        if not distances or median(distances) <= 0:
+            return second
+        return first
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
         """Yield a row for each variant; ``label`` is its identity."""
@@ -161,7 +151,7 @@ class RowReader:
             named = {VARIANT: variant, "configuration_id": f"{label}, {variant}"} if variant else {}
             if self._comparing is not None and quantities.RELATIVE in results:
                 slower = next(rate_label for rate_label in self._rate_labels if rate_label != variant)
-                named[_REFERENCE] = f"{label}, {slower}" if slower else label
+                named[_REFERENCE] = ", ".join(filter(None, (label, slower)))
             if variant in rates_of_baselines:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
             yield conditions | named | results
@@ -200,7 +190,9 @@ class RowReader:
         written = written_number(field)
         if not is_number or (written is None and name in _SIZES) or is_no_number(field):
             return {name: field}
-        own_name = name if name in _SIZES else header
+        own_name = name
+        if name not in _SIZES:
+            own_name = header
         if written is None or written.deviation:
             return {own_name: field}
         units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()}
@@ -246,8 +238,11 @@ class RowReader:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
-        unit = "%" if written.unit == "%" else reading.meaning.unit
-        return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
+        if written.unit == "%" or reading.meaning.unit == "%":
+            return f"{digits}%"
+        if reading.meaning.unit in FACTORS:
+            return f"{digits} {reading.meaning.unit}"
+        return digits
 
 
 def _plain(digits: str, decimal: str) -> str:
@@ -283,7 +278,9 @@ def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
         if naming and meaning.use is Use.METRIC:
             return meaning.name
     rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*quantities.RATES}
-    return rates.pop() if len(rates) == 1 else quantities.UNNAMED
+    if len(rates) != 1:
+        return quantities.UNNAMED
+    return rates.pop()
 
 
 def run_cells(
@@ -312,8 +309,9 @@ def run_cells(
 
 
 def _cell(reading: ColumnReading, row: GridRow, metric: str, key: str, decimal: str) -> dict[str, Any]:
-    field = row.fields[reading.position]
-    written = written_number(field)
-    is_missing = not field or is_no_number(field)
-    plain = _plain(written.digits, decimal) if written else field
-    return {"cell": key, "column": reading.header, "metric": metric, "value": NO_NUMBER if is_missing else plain}
+    value = row.fields[reading.position]
+    if not value or is_no_number(value):
+        value = NO_NUMBER
+    elif written := written_number(value):
+        value = _plain(written.digits, decimal)
+    return {"cell": key, "column": reading.header, "metric": metric, "value": value}

@@ -41,7 +41,7 @@ LONGEST_FIELD = 40
 _AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
-_NUMBER_COLUMNS = ("low", "high", _RESOLUTION, *NUMBER_CONDITIONS)
+_NUMBER_COLUMNS = {"low", "high", _RESOLUTION, *NUMBER_CONDITIONS}
 _METRICS = tuple(dict.fromkeys((*METRICS, *result_frames.METRIC_COLUMNS)))
 #: Ratios of two rates, and the signs that may follow them.
 _RATIOS, _TIMES_SIGNS = (quantities.SPEEDUP, quantities.RELATIVE), "x×"
@@ -273,7 +273,10 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
     corner = interpret_name(grid.header[0], grid.header[1:], "")
-    across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
+    first_column = COLUMN_NAME
+    if corner.use is Use.CONDITION:
+        first_column = grid.header[0]
+    across = grid.transposed(first_column)
     across_readings = read_columns(across, has_devices, decimal)
     understood = 0
     for reading in across_readings:

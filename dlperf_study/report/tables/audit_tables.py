@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.audit.audit import cited_cells, own_results, published_results, severity_counts
-from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, most_severe_first
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import in_words, integer, listed, text_if
@@ -35,7 +35,7 @@ def published(dataset: Dataset) -> Iterator[Table]:
 
 def _anchor_diagnostics(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
     """Return all diagnostics, each with its anchor on the audit's page."""
-    diagnostics = most_severe_first(list_diagnostics(results))
+    diagnostics = list_diagnostics(results)
     return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
 
 
