@@ -147,7 +147,7 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
     listed = []
     for diagnostic in list_diagnostics(check_results):
         described = {
-            "severity": str(diagnostic.severity),
+            "severity": diagnostic.severity,
             "check": diagnostic.check,
             "computation": diagnostic.computation,
             "explanations": diagnostic.explanations,
@@ -269,7 +269,7 @@ class FrameAudit:
         """One row per diagnostic; ``cells`` and ``explanations`` are tuples of texts."""
         columns = ["severity", "check", "cells", "computation", "explanations"]
         frame = pd.DataFrame(content(self.results)["diagnostics"], columns=columns)
-        return frame.assign(cells=frame["cells"].map(tuple))
+        return frame.assign(severity=frame["severity"].map(str), cells=frame["cells"].map(tuple))
 
     def __repr__(self) -> str:
         return "\n\n".join(filter(None, (self._columns, describe(self.results))))
