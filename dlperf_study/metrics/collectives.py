@@ -87,9 +87,9 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     label = kind.replace("_", "-")
     title = label.capitalize()
     formula, _ = BUS_FACTORS[kind]
-    observed = f"bytes of the {label} collectives of a step on the rank with most, as observed in the first one"
-    alone = f"seconds of the {label} collectives of a step, done alone by the slowest rank"
-    rate = f"bytes of the {label} collectives of a step / seconds of these alone × {formula}"
+    observed = f"bytes of the {label} collectives per step on the rank with the most, observed in the first step"
+    alone = f"communication-only time of the {label} collectives per step, slowest rank"
+    rate = f"bytes of the {label} collectives per step / their communication-only time × {formula}"
     return (
         _size(f"{kind}_bytes", f"{title} bytes", observed, value=lambda run: collective_bytes(run, kind)),
         _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, value=lambda run: seconds_alone(run, kind)),
@@ -105,8 +105,8 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
 
 
 def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
-    sent = f"bytes of the collectives of a step among {meaning}"
-    alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
+    sent = f"bytes of the collectives per step among {meaning}"
+    alone = f"communication-only time of the collectives per step among {meaning}, slowest rank"
     return (
         _size(
             f"{group}_communication_bytes",
@@ -125,10 +125,10 @@ def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
 
 #: The dimensions of a layout that strategies of several kinds of collectives use.
 _GROUPS = {
-    "data": "ranks with copies of the model",
-    "shard": "ranks that divide parameters",
-    "tensor": "ranks that divide matrices",
-    "pipeline": "ranks that divide layers",
+    "data": "data-parallel ranks",
+    "shard": "ranks that shard parameters (ZeRO)",
+    "tensor": "tensor-parallel ranks",
+    "pipeline": "pipeline-parallel ranks",
 }
 _OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _define_metrics(kind))
 _OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _define_group_metrics(group, meaning))

@@ -238,7 +238,7 @@ METRICS = (
     _communication(
         "exposed_communication_seconds",
         "Exposed communication",
-        "step − computation − input wait; below 0 where noise exceeds what is exposed",
+        "step − computation − input wait; below 0 if noise is larger than the exposed communication",
         unit="s",
         value=exposed_communication_seconds,
         summary=metric.Summary.MEAN,
@@ -250,8 +250,8 @@ METRICS = (
     _communication(
         "exposed_communication_share",
         "Exposed share",
-        "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
-        "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
+        "exposed communication / step of the same run, mean over runs; it has its own CI, because a slow "
+        "run cancels in the ratio; below 0 if noise is larger than the exposed communication",
         value=exposed_communication_share,
         summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
@@ -261,9 +261,9 @@ METRICS = (
     _communication(
         "jitter_seconds",
         "Synchronisation jitter",
-        "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
-        "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
-        "don't wait for each other; of a configuration missing below 2 ms",
+        "part of exposed communication: ranks wait for whichever rank is slowest in that step; mean over "
+        "compute-only steps of the slowest rank − mean of the rank that is slowest on average; below 0 by"
+        " chance for a run; 0 with an asynchronous server; missing below 2 ms for a configuration",
         unit="s",
         value=_jitter_of_communication,
         summary=metric.Summary.MEAN,
@@ -285,8 +285,8 @@ METRICS = (
     _communication(
         "communication_latency_seconds",
         "Communication latency",
-        "seconds of a transfer of no bytes, fitted to transfers alone of five sizes: t = latency + bytes / rate; an "
-        "interval that begins with 0 is compatible with none",
+        "time of a transfer of 0 bytes, fitted to communication-only transfers of five sizes: t = latency"
+        " + bytes / bandwidth; a CI that begins with 0 is compatible with no latency",
         unit="s",
         value=_communication_latency,
         summary=metric.Summary.MEAN,
@@ -296,7 +296,7 @@ METRICS = (
     _communication(
         "communication_bandwidth",
         "Fitted bandwidth",
-        "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
+        "bandwidth of the same fit × 2(n−1)/n: bus bandwidth without the latency",
         unit="bytes/s",
         value=link_bandwidth,
         summary=metric.Summary.GEOMETRIC,
@@ -306,8 +306,8 @@ METRICS = (
     _communication(
         "overlap",
         "Overlap",
-        "1 − (exposed communication − synchronisation jitter) / communication-only time; at most 1, but for the "
-        "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
+        "1 − (exposed communication − synchronisation jitter) / communication-only time; above 1 only by "
+        "chance in one run; missing if threads share cores or jitter is unknown; not comparable between "
         "frameworks",
         value=overlap,
         summary=metric.Summary.MEAN,
@@ -326,7 +326,7 @@ METRICS = (
     _communication(
         "bus_bandwidth",
         "Bus bandwidth",
-        "bytes / communication-only time × 2(n−1)/n; all-reduce on n > 1 devices only",
+        "bytes / communication-only time × 2(n−1)/n; only for an all-reduce on n > 1 devices",
         unit="bytes/s",
         value=bus_bandwidth,
         summary=metric.Summary.GEOMETRIC,

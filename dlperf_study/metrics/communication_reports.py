@@ -38,26 +38,26 @@ METRICS = (
     _text(
         "nccl_transports",
         "Transport",
-        "how NCCL connects ranks, with the number of pairs: P2P, one GPU to another; SHM, by the host's memory;"
-        " NET, by a network card, with GDRDMA without the host's memory",
+        "how NCCL connects ranks, with the number of pairs: P2P, GPU to GPU; SHM, through host memory; "
+        "NET, through a network card (with GDRDMA, bypassing host memory)",
         value=_transports,
         pages=(metric.COMMUNICATION,),
     ),
     _text(
         "nccl_path",
         "Path",
-        "slowest path between two GPUs of a node, as nvidia-smi topo names it",
+        "slowest path between two GPUs of a node, by its name in nvidia-smi topo",
         value=lambda report: report.path or None,
     ),
-    _text("nccl_network", "Network cards", "what NCCL uses between nodes: its plugin, and the cards", value=_network),
+    _text("nccl_network", "Network cards", "network plugin and cards that NCCL uses between nodes", value=_network),
     _text(
         "nccl_channels",
         "Channels",
-        "rings that NCCL uses at once, of ranks in some order",
+        "rings that NCCL uses at once",
         value=lambda report: report.channels or None,
         dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
-    _text("nccl_rings", "Rings", "different orders of the ranks in these rings", value=_rings),
+    _text("nccl_rings", "Rings", "distinct orders of the ranks in these rings", value=_rings),
     _text(
         "nccl_trees",
         "Trees",

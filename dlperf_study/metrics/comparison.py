@@ -213,7 +213,7 @@ def denominator_metric(role: Denominator, rate: str, pages: tuple[str, ...] = ()
     """Return the metric of a baseline's or reference's rate; ``rate``: its column."""
     definition, unit = f"{rate} of the declared {role}", "samples/s"
     if rate == "token_throughput":
-        definition, unit = f"{definition}, where ratios are of tokens/s", "tokens/s"
+        definition, unit = f"{definition}, if ratios are of tokens/s", "tokens/s"
     return Metric(
         f"{role}_{rate}",
         f"{role.capitalize()} {rate.replace('_', ' ')}",
@@ -237,7 +237,7 @@ def ratio_metric(
         definition,
         C,
         unit=unit,
-        interval="of the ratio: from ratios within rounds, of independent runs from the runs of both",
+        interval="of the ratio, from ratios within rounds; for independent runs, from the runs of both",
         missing=(no_ratio_to(role),),
         compared_with=role,
         of_itself="1",
@@ -249,13 +249,13 @@ def ratio_metric(
 def outcome_metrics(role: Denominator, ratio: str, label: str, significance: str) -> tuple[Metric, Metric, Metric]:
     """Return the metrics of the outcome of a comparison, its margin and missing rounds."""
     definition = (
-        f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
-        "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable. Too few "
-        "runs: so many comparisons need more. Background load: fewer than three runs were without. Missing "
-        "without an interval"
+        f"faster or slower: significantly different from the declared {role}, corrected for all comparisons of the "
+        "study (Holm); equal: shown to differ by at most the study's target CI width (5 % without a target); not "
+        "distinguishable: no significant difference; too few runs: this many comparisons need more runs; background "
+        "load: fewer than three runs without it; missing without a CI"
     )
-    margin = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
-    rounds = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
+    margin = f"x: the throughput is between 1/(1+x) and 1+x times the throughput of the declared {role}, by its 95 % CI"
+    rounds = "further rounds needed for a result: *faster*, *slower* or *equal*"
     return (
         text(significance, f"Against {role}", definition, C, compared_with=role, shown=Shown.SIGNIFICANCE),
         Metric(f"{ratio}_equal_within", f"{label}, equal within", margin, C),
@@ -302,10 +302,10 @@ METRICS = (
     *DIFFERENCES,
     text(
         "largest_difference",
-        "Lies in",
-        "part of the step that makes it faster or slower: computation, input or communication, if the interval of "
-        "its difference excludes 0 and those of its excesses over the other differences too; several parts, if "
-        "more than one difference excludes 0; else undecided; missing unless faster or slower",
+        "Main cause",
+        "main cause of a significant difference: computation, input or communication, if the CIs of its "
+        "difference and of its excess over each other difference exclude 0; several parts, if several "
+        "differences exclude 0; else undecided; missing unless faster or slower",
         C,
         missing=(lambda gap: gap.difference_obstacle(needs_significance=True),),
         compared_with="reference",

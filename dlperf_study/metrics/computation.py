@@ -313,9 +313,9 @@ METRICS = (
     _part(
         "compute_seconds",
         "Computation",
-        "compute-only step and input wait of the slowest rank: mean over ranks, before and after training, + "
-        "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
-        "without input wait where nothing is communicated",
+        "compute-only step of the slowest rank, input wait included: mean over ranks, before and after "
+        "training, + excess of the slowest rank, selected by medians of one half and measured by medians "
+        "of the other; without communication, the step without input wait",
         unit="s",
         value=compute_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -326,9 +326,9 @@ METRICS = (
     _part(
         "input_seconds",
         "Input wait",
-        "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
-        "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
-        "begins with 0 is compatible with none",
+        "step time added by data stalls: largest computation + wait of a rank − computation; if "
+        "computation was not measured, the largest wait of a rank (upper bound); a CI that begins with 0 "
+        "is compatible with no wait",
         unit="s",
         value=input_seconds,
         summary=metric.Summary.MEAN,
@@ -339,7 +339,7 @@ METRICS = (
     _part(
         "input_share",
         "Input share",
-        "mean over runs of input wait / step of the same run",
+        "input wait / step of the same run, mean over runs",
         value=input_share,
         summary=metric.Summary.SHARE,
         limits=(0.0, 1.0),
@@ -347,9 +347,9 @@ METRICS = (
     ),
     _part(
         "input_throughput",
-        "Input rate",
-        "what the data loader delivers to all devices while nothing trains: global batch / slowest rank's time "
-        "for a batch; missing where no step waits for batches",
+        "Input throughput",
+        "throughput of the data loader to all devices without training: global batch / slowest rank's "
+        "time for a batch; missing if no step waits for batches",
         unit="samples/s",
         value=input_throughput,
         summary=metric.Summary.GEOMETRIC,
@@ -364,7 +364,7 @@ METRICS = (
     _part(
         "load_balance",
         "Load balance",
-        "mean over ranks / slowest rank's computation; 1 is even, above 1 by chance",
+        "mean computation over ranks / computation of the slowest rank; 1: balanced; above 1 only by chance",
         value=load_balance,
         summary=metric.Summary.POSITIVE_MEAN,
         pages=(metric.COMMUNICATION,),

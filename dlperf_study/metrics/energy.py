@@ -163,8 +163,9 @@ METRICS = (
     metric.Metric(
         "energy_per_sample",
         "Energy per sample",
-        "mean power / throughput: of the GPU boards alone, or, of runs on CPUs, of the processor packages of "
-        "all nodes with ranks, whoever else uses them; no fans, power supplies and, on GPUs, no host",
+        "mean power / throughput; covers only the GPU boards, or for CPU runs the processor packages of "
+        "all nodes with ranks (other users included); excludes fans, power supplies and, for GPU runs, "
+        "the host",
         unit="J/sample",
         value=energy_per_sample,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -173,9 +174,8 @@ METRICS = (
     metric.Metric(
         "mean_power",
         "Power",
-        "what the energy counters of all devices of the run added between the first and the last sample of the "
-        "training window / the time between these; missing where one of them does not count or there are fewer "
-        "than 3 samples",
+        "energy counted by all devices of the run between the first and last sample of the training "
+        "window / time between them; missing if a device has no counter or there are fewer than 3 samples",
         unit="W",
         value=mean_power,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -186,7 +186,7 @@ METRICS = (
     metric.text(
         "energy_of",
         "Energy of",
-        "what the energy counters cover: GPU boards or CPU packages",
+        "devices of the energy counters: GPU boards or CPU packages",
         metric.R,
         value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
@@ -200,7 +200,7 @@ METRICS = (
     metric.whole_number(
         "telemetry_samples",
         "Samples",
-        "samples of the training window, about one a second; of the node with fewest",
+        "samples in the training window, about one per second, on the node with the fewest",
         metric.R,
         value=fewest_samples,
         pages=metric.DEVICE_PAGES,
@@ -210,7 +210,7 @@ METRICS = (
     metric.Metric(
         "sampling_seconds",
         "Sampling",
-        "time that the node agent took for a sample, mean over all",
+        "mean time of the node agent per sample",
         metric.R,
         unit="s",
         value=sampling_seconds,

@@ -109,7 +109,7 @@ METRICS = (
     metric.text(
         "communication",
         "Communication",
-        "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
+        "gradient communication: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
         metric.R,
         value=_read_rank("communication"),
         pages=(metric.COMMUNICATION,),
@@ -127,7 +127,7 @@ METRICS = (
     ),
     metric.recorded(
         "interconnect",
-        "Link",
+        "Interconnect",
         "interconnect; for measured runs, from the cluster file",
         _read_cluster("interconnect"),
         tables=metric.RP,
@@ -139,12 +139,12 @@ METRICS = (
     metric.recorded(
         "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _read_cluster("launcher")
     ),
-    metric.recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
+    metric.recorded("addresses", "Addresses", "address and network interface of each node", _addresses),
     metric.text("library", "Library", "framework library of the ranks", metric.R, value=_read_rank("library")),
     metric.text(
         "library_version",
         "Library version",
-        "its version",
+        "version of this library",
         metric.R,
         value=_read_rank("library_version"),
         same_within="framework",
@@ -152,7 +152,7 @@ METRICS = (
     metric.text(
         "communication_library",
         "Communication library",
-        "what communicates gradients: NCCL with its version, or gloo, which has none; missing where neither does",
+        "library of the gradient communication: NCCL with its version, or gloo, which has none; missing for any other",
         metric.R,
         value=_read_rank("communication_library"),
         same_within="framework",
@@ -167,14 +167,14 @@ METRICS = (
     metric.recorded(
         "cuda_version",
         "CUDA",
-        "version that the library is built with; of runs on GPUs",
+        "version that the library is built with; GPU runs only",
         _gpu_library("cuda"),
         same_within="framework",
     ),
     metric.recorded(
         "cudnn_version",
         "cuDNN",
-        "version that the library is built with; of runs on GPUs",
+        "version that the library is built with; GPU runs only",
         _gpu_library("cudnn"),
         same_within="framework",
     ),
@@ -184,7 +184,7 @@ METRICS = (
     metric.recorded(
         "cpu_mhz",
         "CPU clock",
-        "clock of the first core just before the run, as the kernel has it",
+        "clock of the first core just before the run, from the kernel",
         _read_hardware("cpu_mhz"),
         unit="MHz",
         dtype=metric.Dtype.FLOAT,
@@ -192,7 +192,7 @@ METRICS = (
     metric.recorded(
         "cpu_cache_bytes",
         "CPU cache",
-        "largest cache that the first core uses, alone or with others",
+        "largest cache of the first core, shared or not",
         _read_hardware("cpu_cache_bytes"),
         unit="bytes",
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -211,8 +211,8 @@ METRICS = (
     metric.Metric(
         "machine_speed",
         "Machine speed",
-        "iterations/s of a fixed loop of integer arithmetic that each rank runs before and after the training window: "
-        "geometric mean; a diagnostic, no number is adjusted by it",
+        "iterations/s of a fixed loop of integer arithmetic, run by each rank before and after the "
+        "training window: geometric mean; for diagnostics only",
         metric.R,
         unit="1/s",
         value=machine_speed,
@@ -236,37 +236,37 @@ METRICS = (
     metric.recorded(
         "system",
         "System",
-        "operating system of the host with its kernel, as Python names it",
+        "operating system and kernel of the host, from Python",
         lambda run: run.facts["environment"]["software"].get("system"),
     ),
     metric.recorded(
-        "library_settings", "Variables", "variables of the environment that set libraries", _library_settings
+        "library_settings", "Variables", "environment variables that configure libraries", _library_settings
     ),
     metric.recorded(
         "measuring_code",
         "Measuring code",
-        "digest of the measuring code",
+        "hash of the benchmark code",
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),
     metric.recorded("program_command", "Command", "command of the user's program", _read_program("command")),
     metric.recorded(
-        "program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit
+        "program_commit", "Commit of the program", "commit checked out in the folder of the program", _program_commit
     ),
-    metric.recorded("program_remote", "Repository", "remote of that commit", _read_program("remote")),
+    metric.recorded("program_remote", "Repository", "git remote of that commit", _read_program("remote")),
     metric.recorded(
         "steps_from", "Step times from", "the recorder, or the format of the program's log", _read_program("steps")
     ),
     metric.recorded(
         "git_commit",
         "Commit",
-        "commit of the measuring code; of an installed package its version, as v0.1.0",
+        "commit of the benchmark code; for an installed package its version, such as v0.1.0",
         _code_version,
         same_within=metric.STUDY,
     ),
     metric.recorded(
         "git_dirty",
         "Uncommitted",
-        "files of the checkout, changed or new, were in no commit",
+        "whether the checkout had uncommitted files",
         lambda run: run.facts["environment"]["git"].get("dirty"),
         dtype=metric.Dtype.OPTIONAL_FLAG,
         same_within=metric.STUDY,

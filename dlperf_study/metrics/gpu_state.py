@@ -195,8 +195,8 @@ METRICS = (
     metric.whole_number(
         "peak_device_bytes",
         "Peak of the GPU",
-        "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
-        "what libraries keep for later",
+        "peak memory in use on one GPU (NVML), over the samples of the training window; includes all "
+        "processes and memory that libraries reserve",
         unit="bytes",
         value=_over_samples("memory_used_bytes", max),
         summary=metric.Summary.LARGEST,
@@ -205,7 +205,8 @@ METRICS = (
     metric.whole_number(
         "peak_host_bytes",
         "Peak of the host",
-        "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
+        "peak memory in use on one host, over the samples of the training window; includes all processes,"
+        " excludes the page cache",
         unit="bytes",
         value=peak_host_bytes,
         summary=metric.Summary.LARGEST,
@@ -214,7 +215,7 @@ METRICS = (
     _of_gpus(
         "gpu_temperature",
         "Temperature",
-        "highest of all GPUs and samples of the training window, by NVML",
+        "maximum over all GPUs and samples of the training window (NVML)",
         unit="°C",
         value=_over_samples("temperature_celsius", max),
         summary=metric.Summary.LARGEST,
@@ -223,8 +224,7 @@ METRICS = (
     _of_gpus(
         "gpu_utilisation",
         "GPU busy",
-        "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
-        "window and over GPUs",
+        "share of time with a running kernel on the GPU (NVML); mean over samples of the training window and over GPUs",
         value=_over_samples("utilisation", fmean),
         summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
@@ -234,7 +234,7 @@ METRICS = (
     _of_gpus(
         "sm_clock",
         "SM clock",
-        "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
+        "clock of the GPU's cores; mean over samples of the training window and over GPUs",
         unit="MHz",
         value=_over_samples("sm_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
@@ -244,7 +244,7 @@ METRICS = (
     _of_gpus(
         "memory_clock",
         "Memory clock",
-        "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
+        "clock of the GPU's memory; mean over samples of the training window and over GPUs",
         unit="MHz",
         value=_over_samples("memory_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
@@ -252,8 +252,8 @@ METRICS = (
     _of_gpus(
         "clock_limited_share",
         "Clock limited",
-        "share of the samples of the training window in which power or temperature kept the clock of a GPU "
-        "lower, by NVML; of the GPU with most",
+        "share of samples of the training window in which power or temperature limited the clock of a GPU"
+        " (NVML); of the most limited GPU",
         value=clock_limited_share,
         summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
@@ -263,15 +263,15 @@ METRICS = (
     metric.text(
         "clock_limits",
         "Clock limits",
-        "what kept it lower, with the share of the samples",
+        "limits of the clock, with their share of the samples",
         metric.R,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
     metric.whole_number(
         "other_processes",
         "Other processes",
-        "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
-        "where process ids are ambiguous, as in a container",
+        "number of processes outside the run that used its GPUs in the training window (NVML); missing if"
+        " process IDs are ambiguous, as in a container",
         metric.R,
         value=number_of_foreign_processes,
         pages=metric.DEVICE_PAGES,

@@ -143,46 +143,46 @@ def no_wall_rate_of_run(row: Any) -> str:
 
 
 METRICS = (
-    metric.text("log_format", "Format", "of ingested logs: the format they are in", metric.R),
+    metric.text("log_format", "Format", "ingested logs: log format", metric.R),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
+    metric.text("printed_throughput", "Printed as", "ingested logs: unit and scope of the printed number", metric.R),
     metric.text(
-        "printed_throughput", "Printed as", "of ingested logs: unit and scope of the number that is read", metric.R
+        "merge_rule", "Merged by", "ingested logs: how throughputs of ranks are merged into the job's", metric.R
     ),
-    metric.text("merge_rule", "Merged by", "of ingested logs: how what ranks printed became the job's rate", metric.R),
     metric.whole_number(
-        "printed_lines", "Printed", "of ingested logs: number of rates of the whole job", metric.R, unit="lines"
+        "printed_lines", "Printed", "ingested logs: number of throughputs of the whole job", metric.R, unit="lines"
     ),
     metric.whole_number(
         "steady_lines",
         "Steady",
-        "of ingested logs: how many of these rates count",
+        "ingested logs: number of these throughputs that count",
         metric.R,
         unit="lines",
         explained_by="steady_window",
     ),
-    metric.text("steady_window", "Left out", "of ingested logs: which of these rates do not count, and why", metric.R),
+    metric.text("steady_window", "Left out", "ingested logs: throughputs that do not count, with the reason", metric.R),
     metric.text(
         "behaviour",
         "Behaviour",
-        "of ingested logs, without slow and fast lines: flat; warm-up, the last level of the rate is the fastest; "
-        "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
-        "lines to tell",
+        "ingested logs, without slow and fast lines: flat; warm-up, the last throughput level is the "
+        "fastest; slow-down, it is not; or no steady state, the log is too short or not steady; missing "
+        "if there are too few lines",
         metric.R,
         explained_by="throughput_levels",
     ),
     metric.text(
         "throughput_levels",
-        "Rate levels",
-        "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
-        "its steps",
+        "Throughput levels",
+        "ingested logs with several levels, without slow and fast lines and the start-up: throughput and "
+        "steps of each level",
         metric.R,
     ),
     metric.Metric(
         "wall_throughput",
         "Throughput by the clock",
-        "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last "
-        "line, stalls included; missing if the times are too coarse or don't fit the printed rates",
+        "ingested logs with times: samples / seconds from the end of the start-up to the last line, "
+        "stalls included; missing if the times are too coarse or contradict the printed throughputs",
         metric.R,
         unit="samples/s",
         missing=(metric.only_in_tokens,),
@@ -191,14 +191,16 @@ METRICS = (
     metric.text(
         "wall_obstacle",
         "No throughput by the clock because",
-        "of ingested logs: why the times of lines give no rate; empty where they do",
+        "ingested logs: why there is no throughput by the clock; else empty",
         metric.R,
     ),
-    metric.text("fixed_window", "Fixed window", "of ingested logs: the steps that DLPerf took of such logs", metric.R),
+    metric.text(
+        "fixed_window", "Fixed window", "ingested logs: the steps that DLPerf selects from such logs", metric.R
+    ),
     metric.Metric(
         "fixed_window_throughput",
         "Throughput, fixed window",
-        "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
+        "ingested logs: samples / seconds of the steps that DLPerf selects, start-up and stalls included",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),
@@ -207,8 +209,8 @@ METRICS = (
     metric.Metric(
         "fixed_window_clock_throughput",
         "Throughput by the clock, fixed window",
-        "of ingested logs whose lines have times: samples / seconds from the line of the first step that DLPerf took "
-        "to that of the last; the rule of its extract_paddle_logs_time.py",
+        "ingested logs with times: samples / seconds from the first to the last step that DLPerf selects;"
+        " the rule of its extract_paddle_logs_time.py",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
@@ -216,8 +218,9 @@ METRICS = (
     ),
     metric.Metric(
         "fixed_window_mean_step_throughput",
-        "Mean of rates, fixed window",
-        "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
+        "Mean per-step throughput, fixed window",
+        "ingested logs: arithmetic mean of the throughputs printed at the steps that DLPerf selects, as "
+        "DLPerf published it",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),

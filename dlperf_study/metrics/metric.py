@@ -187,7 +187,7 @@ class Metric:
             the true value must be, as 0 and 1 of a share: there a mean and its interval are cut off.
         smallest: below it, a mean of runs is not summarised.
         only_if_all: it is summarised only if every run with this other metric has it.
-        interval: the subject of its 95 % interval, which makes two more columns; empty without one.
+        interval: the subject of its 95 % CI, which makes two more columns; empty without one.
         missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of a run.
         compared_with: what a ratio or difference is relative to; ``of_itself``: the value for the baseline;
             ``neutral``: the value without a difference.
@@ -250,7 +250,7 @@ class Metric:
             return (self,)
         columns = [self]
         for short, end in (("low", "lower"), ("high", "upper")):
-            definition = f"{end} bound of the 95 % interval {self.interval or 'of the mean over runs'}"
+            definition = f"{end} bound of the 95 % CI {self.interval or 'of the mean over runs'}"
             name, label = f"{self.name}_{short}", f"{self.label}, {short}"
             columns.append(Metric(name, label, definition, C, unit=self.unit, dtype=self.dtype))
         return tuple(columns)

@@ -61,8 +61,8 @@ METRICS = (
     Metric(
         "network_throughput",
         "Network",
-        "bytes/s of the busiest network interface of any node in the training window, both directions, of all "
-        "programs; of a run on one node, whose ranks use loopback, it is that of others",
+        "bytes/s of the busiest network interface of any node in the training window, both directions, "
+        "all programs; on one node it is traffic of other programs, because ranks use loopback",
         unit="bytes/s",
         value=network_throughput,
         summary=Summary.MEAN,
@@ -73,8 +73,8 @@ METRICS = (
     Metric(
         "network_throughput_before",
         "Network before",
-        "the same from when the nodes were ready until the first rank trained: of other programs, and of reading "
-        "libraries over the network",
+        "network traffic from when the nodes were ready until the first rank trained: other programs, and"
+        " libraries read over the network",
         unit="bytes/s",
         value=network_throughput_before,
         summary=Summary.MEAN,

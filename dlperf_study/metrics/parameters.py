@@ -62,7 +62,7 @@ METRICS = (
     metric.recorded(
         "repetition",
         "Repetition",
-        "which of the configuration's runs",
+        "number of the run of its configuration",
         lambda run: run.repetition,
         tables=(*metric.RS, *metric.D, *metric.P),
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -79,7 +79,7 @@ METRICS = (
     metric.recorded(
         "global_batch",
         "Global batch",
-        "batch per device × devices with samples of their own",
+        "batch per device × data-parallel ranks",
         lambda run: run.configuration.global_batch,
         tables=metric.RCP,
         unit="samples",
@@ -88,39 +88,39 @@ METRICS = (
     _planned(
         "unsupported_reason",
         "Unsupported because",
-        "why it can't run here; missing if it can",
+        "why the configuration is not supported here; else missing",
         value=attrgetter("unsupported"),
     ),
     _planned(
         "baseline_id",
         "Baseline",
-        "configuration its speedup is declared against",
+        "declared baseline of the speedup",
         value=attrgetter("baseline_id"),
     ),
     _planned(
         "is_baseline",
         "Is baseline",
-        "it is its own declared baseline",
+        "whether the configuration is its own declared baseline",
         value=attrgetter("is_baseline"),
         dtype=metric.Dtype.FLAG,
     ),
     _planned(
         "reference_id",
         "Reference",
-        "configuration it is declared to be compared with",
+        "declared reference of the comparison",
         value=attrgetter("reference_id"),
     ),
     _planned(
         "is_reference",
         "Is reference",
-        "it is its own declared reference",
+        "whether the configuration is its own declared reference",
         value=attrgetter("is_reference"),
         dtype=metric.Dtype.FLAG,
     ),
     _planned(
         "runs_planned",
         "Runs planned",
-        "repeats; 0 if unsupported",
+        "planned runs; 0 if unsupported",
         value=lambda entry: 0 if entry.unsupported else entry.configuration.repetitions,
         unit="runs",
         dtype=metric.Dtype.INTEGER,
@@ -137,7 +137,8 @@ METRICS = (
     metric.whole_number(
         "runs_counted",
         "Runs counted",
-        "completed runs that the numbers are of: those without background load or, if fewer than three have none, all",
+        "completed runs that the numbers use: runs without background load, or all completed runs if "
+        "fewer than three are without",
         metric.C,
         unit="runs",
         shown=metric.Shown.PLAIN,
@@ -145,7 +146,7 @@ METRICS = (
     metric.text(
         "problem",
         "Problem",
-        "what makes a number of this configuration doubtful: errors among the diagnostics; missing without any",
+        "errors among the diagnostics, which make a number of this configuration doubtful; missing without errors",
         metric.C,
         subject=PROGRAM,
         pages=metric.RATE_PAGES,
@@ -153,7 +154,7 @@ METRICS = (
     metric.Metric(
         "subject",
         "Subject",
-        "what the diagnostic is about: a column, a file or a window",
+        "subject of the diagnostic: a column, a file or a window",
         metric.D,
         dtype=metric.Dtype.STRING,
     ),
@@ -163,5 +164,5 @@ METRICS = (
         "error: the number is missing or wrong; warning: read with care; note: worth knowing",
         metric.D,
     ),
-    metric.text("message", "Diagnostic", "what was measured, and what may explain it", metric.D),
+    metric.text("message", "Diagnostic", "measured values and possible explanations", metric.D),
 )

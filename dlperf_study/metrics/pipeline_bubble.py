@@ -167,9 +167,10 @@ METRICS = (
     Metric(
         "bubble_share",
         "Pipeline bubble",
-        "part of a step that does not grow with the number of micro-batches: mean over rounds of 1 − micro-batches × "
-        "slope / step, with the slope in the same round of the step over the number of micro-batches of one size; "
-        "communication of gradients and update are in it; an interval that begins with 0 is compatible with none",
+        "part of a step that does not grow with the number of micro-batches, including gradient "
+        "communication and update: mean over rounds of 1 − micro-batches × slope / step; slope: of the "
+        "step over the number of micro-batches of one size, in the same round; a CI that begins with 0 is"
+        " compatible with no bubble",
         C,
         interval="of the mean over rounds",
         missing=(
@@ -182,8 +183,8 @@ METRICS = (
     Metric(
         "even_bubble_share",
         "Bubble of even stages",
-        "(p−1)/(v m+p−1) with p devices of a pipeline, v stages on each and m micro-batches: how long a device waits "
-        "in a step if all stages take equally long and nothing else takes time",
+        "(p−1)/(v m+p−1) for p devices of a pipeline, v stages on each and m micro-batches: idle share of"
+        " a step if all stages take equally long and nothing else takes time",
         C,
         value=_even_share,
         source=Source.ENTRY,

@@ -39,7 +39,7 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> metric.Metric:
     return metric.whole_number(
         f"peak_{kind}_bytes",
         label,
-        f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs",
+        f"{meaning}: maximum over the training window and ranks; for configurations, over all runs too",
         unit="bytes",
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
@@ -122,7 +122,7 @@ _HELD = tuple(
     metric.whole_number(
         f"held_{kind}_bytes",
         label,
-        f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
+        f"bytes of {meaning} on the rank with the most, after the first update; excludes copies and buffers",
         unit="bytes",
         value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
         summary=metric.Summary.LARGEST,
@@ -137,34 +137,34 @@ METRICS = (
     _tried(
         "largest_batch",
         "Largest batch",
-        "largest batch per device that trained in a trial, up to the study's largest_batch; 0: not even 1 fits",
+        "largest batch per device that a probe trained, up to the study's largest_batch; 0: OOM with one sample",
         value=attrgetter("fitting"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "largest_micro_batch",
         "Largest micro-batch",
-        "samples that a device computes at once in the largest batch: largest_batch / micro_batches",
+        "samples that a device computes at once with the largest batch: largest_batch / micro_batches",
         value=attrgetter("largest_micro_batch"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "too_large_batch",
         "Does not fit",
-        "smallest batch per device of which a trial did not fit in memory; missing where each that was tried fits",
+        "smallest batch per device that ran out of memory in a probe; missing if every probed batch fits",
         value=attrgetter("too_large"),
     ),
     _tried(
         "batch_probes",
-        "Trials",
-        "short runs by which the largest batch was found",
+        "Probes",
+        "probes of the batch-size search",
         value=attrgetter("trials"),
         unit="runs",
     ),
     metric.Metric(
         "used_cores",
         "Used cores",
-        "CPU seconds of a training process with a CPU limit / seconds of its training window; of the rank with most",
+        "CPU seconds of a rank with a CPU limit / seconds of its training window; of the rank with the most",
         metric.R,
         unit="cores",
         value=used_cores,
@@ -173,8 +173,8 @@ METRICS = (
     metric.Metric(
         "throttled_share",
         "Throttled",
-        "share of the kernel's periods of 100 ms in the training window in which a rank with a CPU limit had "
-        "used up its part and waited for the next; of the rank that waited most often",
+        "share of the kernel's 100 ms periods in the training window in which a rank with a CPU limit was"
+        " throttled; of the most throttled rank",
         metric.R,
         value=throttled_share,
         missing_of_run=_no_limit,

@@ -21,37 +21,35 @@ CELL = (
     _string("table", "Table", "name of the table in that source"),
     _string("row", "Row", "label of the row as printed; several are joined by a bar"),
     _string("column", "Column", "label of the column as printed"),
-    _string("printed", "Printed", "text of the number exactly as printed; - where the source printed a dash"),
-    _string("before", "Text before", "what is printed in the cell between the number before and this one"),
-    _string("after", "Text after", "what is printed in the cell after this number, up to the text before the next"),
+    _string("printed", "Printed", "text of the number exactly as printed; - if the source printed a dash"),
+    _string("before", "Text before", "text in the cell between the previous number and this number"),
+    _string("after", "Text after", "text in the cell after this number, up to the text before the next number"),
 )
 
 NUMBER = (
-    _string("metric", "Metric", "what the number is: a name in dlperf_study/audit/published/source.py"),
+    _string("metric", "Metric", "kind of the number: a name in dlperf_study/audit/published/source.py"),
     Metric("value", "Value", "the printed number in the metric's unit; per cent are fractions, a : b is a / b", P),
     _string("unit", "Unit", "unit of the value"),
     Metric(
         "resolution",
         "Resolution",
-        "what one unit of the last printed digit is worth in the value; of a : b, one unit of b",
+        "one unit of the last printed digit, in the unit of the value; for a : b, one unit of b",
         P,
     ),
-    _string("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
-    _string("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
+    _string("scope", "Scope", "scope of the number: job (all devices) or rank (one worker)"),
+    _string("role", "Role", "result, or working: run lists, profiles, sums and repeated results"),
     _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
-    Metric(
-        "runs", "Runs", "published repetitions of this cell's number; 0 where none is printed", P, dtype=Dtype.INTEGER
-    ),
-    _string("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
-    _string("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
-    _string("series", "Line", "what may be compared by devices: same source, table, program and configuration"),
+    Metric("runs", "Runs", "published repetitions of this cell's number; 0 if none is printed", P, dtype=Dtype.INTEGER),
+    _string("runs_of", "Run of", "cell of the table that summarises the run; missing if no table does"),
+    _string("baseline", "Baseline cell", "cell of the baseline of a speedup or an efficiency"),
+    _string("series", "Line", "numbers that differ only in devices: same source, table, program and configuration"),
 )
 
 WHO = (
-    _string("program", "Program", "code that was run"),
-    _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
+    _string("program", "Program", "benchmark program"),
+    _string("extra", "Besides", "further distinction from programs of the same name, in the source's words"),
     _string("mode", "Mode", "way to communicate gradients, in the source's words"),
-    _string("images", "Images", "made up, or read from files"),
+    _string("images", "Images", "synthetic, or read from files"),
     _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
     Metric(
         "samples_per_task",
@@ -61,10 +59,10 @@ WHO = (
         unit="samples",
         dtype=Dtype.INTEGER,
     ),
-    _string("instance", "Instance", "machine of a cloud, by its name there"),
+    _string("instance", "Instance", "instance type in the cloud"),
     _string("hardware", "Hardware", "machines as the source describes them"),
     _string("software", "Software", "versions as the source describes them"),
-    _string("inferred", "Inferred", "columns whose values its source does not state, divided by commas"),
+    _string("inferred", "Inferred", "columns whose values the source does not state, separated by commas"),
 )
 
 #: Levels of our parameters that mean the same as the source's own words.

@@ -117,29 +117,32 @@ METRICS = (
     metric.recorded(
         "status",
         "RunStatus",
-        "how the run ended; completed only if every rank's log is complete",
+        "status of the run; completed only if every rank's log is complete",
         lambda run: str(run.status),
         diagnose_any=failed,
     ),
-    metric.recorded("reason", "Reason", "why it ended so", lambda run: run.reason, shown=metric.Shown.SENTENCE),
+    metric.recorded("reason", "Reason", "reason for the status", lambda run: run.reason, shown=metric.Shown.SENTENCE),
     metric.recorded(
         "started", "Started", "when the run started", lambda run: run.facts["started"], unit="UTC", diagnose=other_clock
     ),
     metric.recorded(
         "run_seconds",
         "Run time",
-        "life of the training processes",
+        "lifetime of the training processes",
         lambda run: run.facts["seconds"],
         unit="s",
         dtype=metric.Dtype.FLOAT,
     ),
     metric.recorded(
-        "order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]
+        "order",
+        "Order",
+        "order of the study's runs: interleaved, sequential, or by hand",
+        lambda run: run.facts["order"],
     ),
     metric.recorded(
         "round",
         "Round",
-        "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
+        "number of the round, one pass over all configurations; missing unless the run was measured in its round",
         lambda run: run.facts["round"],
         diagnose=out_of_round,
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -147,36 +150,36 @@ METRICS = (
     metric.recorded(
         "position",
         "Position",
-        "place of the run in its round, from 1",
+        "position of the run in its round, from 1",
         lambda run: run.facts["position"],
         dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
     metric.recorded(
         "ranks_expected",
         "Ranks expected",
-        "rank logs that a complete run leaves",
+        "rank logs of a complete run",
         lambda run: run.facts["ranks_expected"],
         dtype=metric.Dtype.INTEGER,
     ),
     metric.recorded(
         "ranks_seen",
         "Ranks seen",
-        "rank logs that are complete",
+        "complete rank logs",
         lambda run: len(run.facts["ranks_seen"]),
         dtype=metric.Dtype.INTEGER,
     ),
     metric.recorded(
         "cache_key",
         "CacheKey",
-        "of configuration, measuring code and versions of Python and packages",
+        "hash of configuration, benchmark code and versions of Python and packages",
         lambda run: run.facts["cache_key"],
         same_within="configuration_id",
     ),
     metric.recorded(
         "background_cores",
         "Background load",
-        "cores that other processes used, or the hypervisor took, during the measured windows; of a user's program "
-        "during the whole run; missing in containers, where it can't be seen",
+        "cores used by other processes or the hypervisor during the measured windows (a user's program: "
+        "during the whole run); missing in containers, which hide it",
         background_cores,
         unit="cores",
         pages=(*metric.RATE_PAGES, metric.COMMUNICATION),
@@ -186,14 +189,14 @@ METRICS = (
     metric.recorded(
         "disturbed",
         "Disturbed",
-        f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
+        f"whether the background load is above {BACKGROUND_CORES:g} cores, which excludes the run from statistics",
         is_disturbed,
         dtype=metric.Dtype.OPTIONAL_FLAG,
     ),
     metric.recorded(
         "waited_seconds",
         "Waited",
-        "how long the run waited for an idle machine",
+        "time that the run waited for an idle machine",
         lambda run: run.facts["load"]["waited_seconds"],
         unit="s",
         dtype=metric.Dtype.FLOAT,

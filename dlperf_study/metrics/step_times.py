@@ -104,8 +104,8 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> metric.Metric:
     """Return the metric of a percentile of the job's step times."""
     fewest = 100 // (100 - percentile)
     definition = (
-        f"{percentile}th percentile of the steps of the window, each that of its slowest rank, with an "
-        f"asynchronous server those of all ranks; missing below {fewest} steps"
+        f"{percentile}th percentile of the step times of the window: of the slowest rank in each step, with an "
+        f"asynchronous server of all ranks; missing below {fewest} steps"
     )
     return metric.Metric(
         f"step_p{percentile}_seconds",
@@ -147,8 +147,8 @@ METRICS = (
     metric.Metric(
         "drain_seconds",
         "Late updates",
-        "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
-        "training",
+        "time for which updates of the last rank were certainly pending after its window (server drain); "
+        "it counts as training",
         metric.R,
         unit="s",
         value=drain_seconds,
@@ -158,7 +158,7 @@ METRICS = (
     metric.whole_number(
         "steps_warmed_up",
         "Warm-up",
-        "steps of the warm-up, the same number on every rank",
+        "steps of the warm-up, equal on every rank",
         metric.R,
         unit="steps",
         value=_steps_warmed_up,
@@ -166,15 +166,15 @@ METRICS = (
     metric.text(
         "warmup_end",
         "Warm-up ended",
-        "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
-        "the warm-up steps were requested",
+        "steady: step times converged on all ranks; limit: the time limit came first; steps: only warm-up"
+        " steps were requested",
         metric.R,
         value=_warmup_end,
     ),
     metric.whole_number(
         "steps_measured",
         "Measured",
-        "steps of the training window, as many on every rank",
+        "steps of the training window, equal on every rank",
         metric.R,
         unit="steps",
         value=lambda run: slowest_training(run).steps,
@@ -193,28 +193,26 @@ METRICS = (
     metric.Metric(
         "rank",
         "Rank",
-        "which training process; −1: the whole job, of ingested logs",
+        "training process; −1: the whole job of ingested logs",
         metric.S,
         dtype=metric.Dtype.INTEGER,
     ),
     metric.text(
         "window",
         "Window",
-        "warmup, computation_before, training, computation_after, communication_<bytes> or communication; of ingested "
-        "logs, training counts, warmup comes before it, and left_out is within",
+        "warmup, computation_before, training, computation_after, communication_<bytes> or communication;"
+        " for ingested logs, training counts, warmup comes before training, and left_out is within it",
         metric.S,
     ),
     metric.Metric(
         "step",
         "Step",
-        "number of the step in its window, from 0; of ingested logs, since the start",
+        "number of the step in its window, from 0; for ingested logs, since the start",
         metric.S,
         dtype=metric.Dtype.INTEGER,
     ),
     metric.Metric(
-        "seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", metric.S, unit="s"
+        "seconds", "Step time", "duration of the step on this rank; for ingested logs, as printed", metric.S, unit="s"
     ),
-    metric.Metric(
-        "loss", "Loss", "loss of the step on this rank; missing for a transfer or where not printed", metric.S
-    ),
+    metric.Metric("loss", "Loss", "loss of the step on this rank; missing for a transfer or if not printed", metric.S),
 )

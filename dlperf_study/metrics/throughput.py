@@ -104,8 +104,8 @@ METRICS = (
     _rate(
         "throughput",
         "Throughput",
-        "global batch × measured steps / makespan: the slowest rank's window with its late updates, whole job; of "
-        "ingested logs, samples / seconds of the steady part of what the program printed",
+        "global batch × measured steps / wall-clock time until the last rank finishes, late updates "
+        "included; for ingested logs, samples / seconds of the steady part of the log",
         value=throughput,
         pages=(*metric.RATIO_PAGES, COMPARISON),
         related=("steadiness", "background_cores"),
@@ -114,9 +114,10 @@ METRICS = (
     _rate(
         "token_throughput",
         "Token throughput",
-        "tokens of a step × measured steps / makespan, whole job: global batch × sequence length, or what the study of "
-        "a program gives; of ingested logs, tokens / seconds of the steady part of what the program printed; speedups "
-        "of a study in which nothing else is known, or that counts tokens, are of this",
+        "tokens per step × measured steps / wall-clock time until the last rank finishes; tokens per "
+        "step: global batch × sequence length, or as the study of a program states; for ingested logs, "
+        "tokens / seconds of the steady part of the log; used for speedups if the study counts tokens or "
+        "has no other throughput",
         unit="tokens/s",
         value=token_throughput,
         missing=(),
@@ -127,23 +128,23 @@ METRICS = (
     _rate(
         "device_token_throughput",
         "Token throughput per device",
-        "token throughput / devices, those that share samples too: tokens/s/GPU of published tables",
+        "token throughput / all devices, model-parallel ones included: tokens/s/GPU in published tables",
         unit="tokens/s",
         value=device_token_throughput,
         missing=("its samples have no tokens, or how many is not known",),
     ),
     _rate(
         "sum_of_rank_throughputs",
-        "Sum of trainers",
-        "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
+        "Sum of ranks",
+        "sum of the throughputs of asynchronous ranks, which the parameter servers sustain while all ranks train",
         value=sum_of_rank_throughputs,
         missing=("only trainers that push to a server and wait for no other rank have rates of their own",),
     ),
     _rate(
         "mean_step_throughput",
-        "Mean of rates",
-        "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
-        "count; for comparison with published numbers only",
+        "Mean per-step throughput",
+        "arithmetic mean of the slowest rank's per-step throughputs, or of the printed throughputs that "
+        "count for ingested logs; only for comparison with published numbers",
         value=mean_step_throughput,
         pages=(metric.SCALING,),
     ),

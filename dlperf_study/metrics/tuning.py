@@ -38,9 +38,8 @@ METRICS = (
     metric.Metric(
         "compile_seconds",
         "Compilation",
-        "first training step of a compiled network, before all windows: tracing, compiling or reading what "
-        "earlier runs of the configuration compiled, and the step itself; longest of the ranks; missing without"
-        " a compiler",
+        "first training step of a compiled model, before all windows: tracing, compiling or loading from "
+        "the cache, and the step itself; maximum over ranks; missing without a compiler",
         unit="s",
         value=compile_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -49,22 +48,22 @@ METRICS = (
     metric.text(
         "computed_in",
         "Computed in",
-        "number format of the first convolution or matrix product of a training step before all windows, as "
-        "observed; float32 that reads 10 bits of the mantissa is tf32",
+        "observed dtype of the first convolution or matrix product of a training step before all windows;"
+        " tf32: float32 that reads 10 bits of the mantissa",
         metric.R,
         value=lambda run: run.ranks[0].facts.get("computed_in"),
     ),
     metric.Metric(
         "loss_scale",
         "Loss scale",
-        "factor of the loss when training ended; missing without loss scaling",
+        "loss scale at the end of training; missing without loss scaling",
         metric.R,
         value=lambda run: run.ranks[0].end.get("loss_scale"),
     ),
     metric.whole_number(
         "skipped_steps",
         "Skipped steps",
-        "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
+        "measured steps without an update, because a gradient was not finite; missing without loss scaling",
         metric.R,
         unit="steps",
         value=lambda run: slowest_training(run).skipped_steps,
@@ -74,22 +73,22 @@ METRICS = (
     metric.text(
         "observed_memory_format",
         "Observed memory format",
-        "nchw or nhwc: memory format of the output of the first convolution of a training step before all "
-        "windows; missing if its sizes leave it open; what a compiler orders anew is not seen",
+        "nchw or nhwc: memory format of the output of the first convolution of a training step before all"
+        " windows; missing if its sizes fit both; changes by a compiler are not visible",
         metric.R,
         value=_observed("memory_format"),
     ),
     metric.text(
         "observed_cudnn_autotune",
         "Observed cuDNN autotuning",
-        "enabled or disabled, as the library says after this step; missing on CPUs",
+        "enabled or disabled, as the library reports after this step; missing on CPUs",
         metric.R,
         value=_observed("cudnn_autotune"),
     ),
     metric.text(
         "observed_fused_optimizer",
         "Observed parameter update",
-        "fused, foreach or for_loop, as the optimizer says after this step; missing if it can't be asked",
+        "fused, foreach or for_loop, as the optimizer reports after this step; missing if it does not report it",
         metric.R,
         value=_observed("fused_optimizer"),
     ),

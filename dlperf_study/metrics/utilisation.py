@@ -123,7 +123,7 @@ METRICS = (
     metric.whole_number(
         "gradient_bytes",
         "Gradient",
-        "bytes of gradients rank 0 communicates in a step",
+        "bytes of gradients that rank 0 communicates per step",
         unit="bytes",
         value=communicated_gradients,
         summary=metric.Summary.FACT,
@@ -133,7 +133,7 @@ METRICS = (
     metric.Metric(
         "flops_per_sample",
         "FLOPs per sample",
-        "forward and backward of one sample",
+        "forward and backward pass of one sample",
         unit="FLOP",
         value=flops_per_sample,
         summary=metric.Summary.FACT,
@@ -142,8 +142,8 @@ METRICS = (
     metric.Metric(
         "hardware_flops_per_sample",
         "Hardware FLOPs per sample",
-        "FLOPs per sample, and those of activations that are computed again: one more forward pass of the blocks, "
-        "without their last matrix where the backward pass does not need what it gives",
+        "FLOPs per sample plus activation recomputation: one more forward pass of the blocks, without "
+        "their last matrix if the backward pass does not need its output",
         unit="FLOP",
         value=hardware_flops_per_sample,
         summary=metric.Summary.FACT,
@@ -153,8 +153,8 @@ METRICS = (
     metric.Metric(
         "device_peak_flops",
         "Device peak",
-        "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
-        "file, else in the data sheet of the device; missing if in neither",
+        "peak of one device for the computed dtype, without sparsity, from the cluster file or else the "
+        "data sheet; missing if in neither",
         metric.R,
         unit="FLOP/s",
         value=lambda run: device_peak(run)[0],
@@ -180,8 +180,8 @@ METRICS = (
     metric.Metric(
         "hfu",
         "HFU",
-        "throughput × hardware FLOPs per sample / (devices × device peak): what the devices do, with the activations "
-        "that they compute again, and not what the training needs, which is MFU; missing if unknown",
+        "throughput × hardware FLOPs per sample / (devices × device peak); unlike MFU, it includes "
+        "activation recomputation; missing if unknown",
         value=hardware_flops_utilisation,
         summary=metric.Summary.GEOMETRIC,
         limits=(0.0, 1.0),

@@ -64,27 +64,27 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     """
 
     warmup_steps: int = _measurement(
-        5, "Warm-up steps", "least steps before the measured window", "steps", (1, MAX_STEPS)
+        5, "Warm-up steps", "minimum number of steps before the measured window", "steps", (1, MAX_STEPS)
     )
     max_warmup_seconds: float = _measurement(
         10.0,
         "Longest warm-up",
-        "time within which further warm-up steps follow until steps are alike; 0: the warm-up steps alone",
+        "time limit of further warm-up steps until step times converge; 0: only the warm-up steps",
         "s",
         (0, MAX_WINDOW_SECONDS),
     )
     measured_steps: int = _measurement(
         20,
         "Measured steps",
-        "least steps of the measured window",
+        "minimum number of steps of the measured window",
         "steps",
         (1, MAX_STEPS),
-        note="fewer than 9 can't be tested for a steady state, and fewer than 50 rarely show one",
+        note="a steady-state test needs at least 9, and is rarely conclusive below 50",
     )
     measured_seconds: float = _measurement(
         0.0,
         "Measured time",
-        "time for which the measured window has steps enough; 0: the measured steps alone",
+        "minimum duration of the measured window, at the speed of the warm-up; 0: only the measured steps",
         "s",
         (0, MAX_WINDOW_SECONDS),
         default_name="not set",
@@ -93,11 +93,12 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     compute_only_steps: int = _measurement(
         -1,
         "Compute-only steps",
-        "compute-only steps, half before and half after the measured window; -1: as many as it has; 0: none",
+        "compute-only steps, half before and half after the measured window; -1: as many as the measured "
+        "steps; 0: none",
         "steps",
         (0, MAX_STEPS),
         default_name="as many as are measured",
-        note="fewer than the measured steps make what is exposed less certain",
+        note="fewer than the measured steps give a wider CI of exposed communication",
     )
     communication_only_steps: int = _measurement(
         10,
@@ -109,19 +110,19 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     input_only_steps: int = _measurement(
         10,
         "Input-only steps",
-        "batches of the window in which the data loader delivers and nothing trains; 0: not measured",
+        "batches of the window with the data loader alone; 0: not measured",
         "batches",
         (0, MAX_STEPS),
-        note="measured last, and only of sources for which steps wait",
+        note="measured last, and only for data loaders that make steps wait",
     )
     breakdown_from: int = _measurement(
         1,
         "Broken down from run",
-        "first run with the windows of computation, communication and input; the runs before it train alone",
+        "first run with the windows of computation, communication and input; earlier runs only train",
         "",
         (1, 1_000),
         in_identity=False,
-        note="at least three runs must have these windows: with 6 repetitions, 4 is the most",
+        note="at least three runs must have these windows: at most 4 with 6 repetitions",
     )
     repetitions: int = _measurement(
         3,
@@ -131,19 +132,19 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         (1, 1_000),
         in_identity=False,
         always_known=True,
-        note="an interval needs 3",
+        note="a CI needs 3",
     )
     timeout_seconds: int = _measurement(
-        600, "Timeout", "time after which a run is ended", "s", (1, 30 * 24 * 3600), in_identity=False
+        600, "Timeout", "time after which a run is killed", "s", (1, 30 * 24 * 3600), in_identity=False
     )
     own_program: str = parameter(
-        "", "Own program", "name of the user's program; empty: a network of this package", scope=PLAN
+        "", "Own program", "name of the user's program; empty: a model of this package", scope=PLAN
     )
     settings: str = parameter(
-        "", "Settings", "what the study says of a program besides how often it is measured, as JSON", scope=PLAN
+        "", "Settings", "settings of the study for a program, without its repetitions, as JSON", scope=PLAN
     )
     program_hash: str = parameter(
-        "", "Program hash", "hash of a program's declaration and of its files", scope=PLAN, in_identity=False
+        "", "Program hash", "hash of a program's declaration and files", scope=PLAN, in_identity=False
     )
 
     @classmethod

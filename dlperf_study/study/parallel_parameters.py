@@ -30,14 +30,14 @@ class ParallelParameters:
         "Tensor parallel",
         "tensor-parallel degree: devices over which each matrix of the model is sharded",
         bounds=(1, _MAX_DEGREE),
-        note="2 or more with `torch_tensor` and `torch_pipeline` only",
+        note="2 or more only with `torch_tensor` and `torch_pipeline`",
     )
     pipeline_parallel: int = parameter(
         1,
         "Pipeline parallel",
-        "pipeline-parallel degree: devices over which the layers of the model are divided",
+        "pipeline-parallel degree: devices over which the layers of the model are split",
         bounds=(1, _MAX_DEGREE),
-        note="2 or more with `torch_pipeline` only",
+        note="2 or more only with `torch_pipeline`",
     )
     context_parallel: int = parameter(
         1,
@@ -49,45 +49,45 @@ class ParallelParameters:
     zero_stage: int = parameter(
         0,
         "ZeRO stage",
-        "what data-parallel ranks shard: 1 the optimizer's state, 2 gradients and parameters "
-        "too, which are gathered once a step, 3 the same, gathered by each layer in forward and backward; 0: nothing",
+        "state that data-parallel ranks shard: 0: nothing; 1: optimizer state; 2: gradients and "
+        "parameters too, gathered once per step; 3: the same, gathered by each layer in forward and "
+        "backward",
         bounds=(0, 3),
         note="`torch_zero`, and 1 with `paddle_zero`",
     )
     micro_batches: int = parameter(
         1,
         "Micro-batches",
-        "gradient accumulation steps: equal parts of the batch of a device",
+        "gradient accumulation steps: equal parts of the per-device batch",
         bounds=(1, _MAX_BATCHES),
         note="`torch_ddp`, `torch_zero`, `torch_tensor` and `torch_pipeline`",
     )
     pipeline_schedule: str = parameter(
         "none",
         "Pipeline schedule",
-        "order in which the stages of a pipeline work on micro-batches",
+        "schedule of micro-batches over pipeline stages",
         levels=("none", *SCHEDULES),
-        note="with `pipeline_parallel` only",
+        note="only with `pipeline_parallel`",
     )
     virtual_stages: int = parameter(
         1,
         "Virtual stages",
-        "stages of a pipeline that each of its devices has",
+        "pipeline stages per device",
         bounds=(1, 1_000),
-        note="more than 1 with `interleaved_1f1b` only",
+        note="more than 1 only with `interleaved_1f1b`",
     )
     sequence_parallel: bool = parameter(
         False,
         "Sequence parallelism",
-        "whether devices divide sequences between the matrices that they divide",
-        note="with `tensor_parallel` only",
+        "whether tensor-parallel ranks shard sequences between the sharded matrices",
+        note="only with `tensor_parallel`",
     )
     activation_checkpointing: str = parameter(
         "none",
         "Activation checkpointing",
-        "activation checkpointing: activations that the backward pass recomputes, to save memory",
+        "activations that the backward pass recomputes to save memory",
         levels=RECOMPUTATIONS,
-        note="`full`: those of every block of a [transformer](transformers.md#recomputation), in PyTorch, also with "
-        "Horovod",
+        note="`full`: every block of a [transformer](transformers.md#recomputation), in PyTorch, also with Horovod",
     )
 
 

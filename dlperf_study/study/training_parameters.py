@@ -13,7 +13,7 @@ MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 MAX_BATCH, MAX_TOKENS = 1_000_000, 100_000_000
 #: The level of what a library decides if nobody tells it.
 LIBRARYS_CHOICE = "default"
-SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
+SELFTEST_ONLY = "only for studies of the [self-test](selftest.md)"
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,12 @@ class TrainingParameters:
     study: str = field(metadata=declared("Study", "name of the study", scope=PLAN, always_known=True))
     cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
     framework: str = field(
-        metadata=declared(
-            "Framework", "framework, with its way to communicate gradients", always_known=True, published=True
-        )
+        metadata=declared("Framework", "framework and its gradient communication", always_known=True, published=True)
     )
     strategy: str = field(
         metadata=declared(
             "Strategy",
-            "how the framework distributes the training",
+            "distribution of the training by the framework",
             note="`async` and `sync` of `paddle_ps` and `tensorflow_ps`, `local` of `paddle_ps`, "
             "`zero` of `torch_zero` and `paddle_zero`, `tensor` of `torch_tensor`, "
             "`pipeline` of `torch_pipeline`; else `all_reduce`",
@@ -55,22 +53,22 @@ class TrainingParameters:
     sequence_length: int = parameter(
         0,
         "Sequence length",
-        "tokens of one sample; 0: a sample is an image",
+        "tokens per sample; 0: a sample is an image",
         unit="tokens",
         bounds=(1, MAX_TOKENS),
         published=True,
         default_name="none",
-        note="models of [sequences](transformers.md) need it",
+        note="required for models of [sequences](transformers.md)",
         samples=SEQUENCES,
     )
     masked_positions: int = parameter(
         0,
         "Masked positions",
-        "tokens of each sample that the model has to predict; 0: none is masked",
+        "masked tokens per sample that the model predicts; 0: none",
         unit="tokens",
         bounds=(1, MAX_TOKENS),
         default_name="none",
-        note="BERT only, and needed there: 20 of 128 tokens and 80 of 512 in its publication",
+        note="required for BERT, and for BERT only: 20 of 128 tokens and 80 of 512 in its publication",
         samples=SEQUENCES,
     )
     nodes: int = parameter(1, "Nodes", "number of nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
@@ -103,52 +101,51 @@ class TrainingParameters:
     precision: str = parameter(
         "fp32",
         "Precision",
-        "number format of the computation",
+        "dtype of the computation",
         levels=tuple(COMPUTED_IN),
         always_known=True,
         published=True,
-        note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle on GPUs only, in TensorFlow "
-        "on a CPU `amp_bf16` alone; `…_o2`: parameters and gradients in 16 bits too (Paddle only)",
+        note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle only on GPUs, in "
+        "TensorFlow on a CPU only `amp_bf16`; `…_o2`: 16-bit parameters and gradients too (Paddle only)",
     )
     loss_scaling: str = parameter(
         "none",
         "Loss scaling",
-        "how losses are scaled in reduced precision",
+        "loss scaling in reduced precision",
         levels=("none", "dynamic", "static"),
         published=True,
-        note="for `amp_fp16` and `amp_fp16_o2` only; `static` is a factor of 128, that of DLPerf's ResNet-50 of 2020",
+        note="only for `amp_fp16` and `amp_fp16_o2`; `static` is a factor of 128, as in DLPerf's ResNet-50 of 2020",
     )
     compiler: str = parameter(
         "none",
         "Compiler",
-        "compiler between model and device",
+        "compiler of the model",
         levels=("none", "to_static", "cinn", "torch_compile", "xla"),
         published=True,
-        note="`to_static`, and `cinn` where the wheel has it: `paddle_collective`; `torch_compile`, which needs a C++ "
-        "compiler: PyTorch and Horovod; `xla`: TensorFlow without servers",
+        note="`to_static`, and `cinn` if the wheel has it: `paddle_collective`; `torch_compile`, which needs a"
+        " C++ compiler: PyTorch and Horovod; `xla`: TensorFlow without parameter servers",
     )
     memory_format: str = parameter(
         "nchw",
         "Memory format",
-        "order of the dimensions of images and features in memory",
+        "memory layout of images and features",
         levels=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch, Horovod, Paddle for networks that pool to one pixel before the first "
-        "linear layer, and TensorFlow, which has no other on CPUs",
+        note="`nhwc` (channels last): PyTorch, Horovod, Paddle for models that pool to one pixel before the "
+        "first linear layer, and TensorFlow, which supports only `nhwc` on CPUs",
         samples=IMAGES,
     )
     cudnn_autotune: str = parameter(
         LIBRARYS_CHOICE,
         "cuDNN autotuning",
-        "whether each convolution tries the algorithms of cuDNN and keeps the fastest; default: the library's own "
-        "choice",
+        "whether each convolution tries the algorithms of cuDNN and keeps the fastest; default: the library's choice",
         default_name="by default",
         levels=(LIBRARYS_CHOICE, "enabled", "disabled"),
         note="GPUs only",
     )
     gradient_compression: str = parameter(
         "none",
-        "Gradients travel as",
-        "number format of gradients in the communication",
+        "Gradient dtype",
+        "dtype of gradients in the communication",
         scope=NETWORK,
         levels=("none", "fp16"),
         note="`fp16`: PyTorch and Horovod only",
@@ -156,7 +153,7 @@ class TrainingParameters:
     fusion_mib: int = parameter(
         -1,
         "Fusion",
-        "largest buffer that gradients are fused into; -1: the library's own choice",
+        "maximum size of a fused gradient buffer; -1: the library's choice",
         default_name="by default",
         scope=NETWORK,
         unit="MiB",
@@ -166,7 +163,7 @@ class TrainingParameters:
     cycle_time_ms: float = parameter(
         -1.0,
         "Cycle time",
-        "interval at which Horovod looks for gradients; -1: its own choice",
+        "cycle time of Horovod's background thread; -1: Horovod's choice",
         default_name="by default",
         scope=NETWORK,
         unit="ms",
@@ -177,30 +174,35 @@ class TrainingParameters:
         False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
     )
     optimizer: str = parameter(
-        "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum", "adamw"), note="with servers `sgd` only"
+        "sgd",
+        "Optimizer",
+        "optimizer of the update",
+        levels=("sgd", "momentum", "adamw"),
+        note="only `sgd` with parameter servers",
     )
     fused_optimizer: str = parameter(
         LIBRARYS_CHOICE,
         "Parameter update",
-        "calls of the library in an update: one for all parameters (fused), one for each operation on all of them "
-        "(foreach), or those of one parameter after the other (for_loop); default: the library's own choice",
+        "implementation of the update: one call for all parameters (fused), one call per operation "
+        "(foreach), or one parameter after the other (for_loop); default: the library's choice",
         default_name="by default",
         levels=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
-        note="`foreach`: PyTorch and Horovod; `fused`: these, and Paddle's `momentum` without servers",
+        note="`foreach`: PyTorch and Horovod; `fused`: PyTorch, Horovod, and Paddle's `momentum` without "
+        "parameter servers",
     )
-    data_loader: str = parameter("synthetic_device", "Data loader", "where samples come from", published=True)
+    data_loader: str = parameter("synthetic_device", "Data loader", "input pipeline", published=True)
     data_workers: int = parameter(
         -1,
         "Data workers",
-        "processes that make the batches of a rank; -1: the data loader's own choice",
+        "worker processes of the data loader per rank; -1: the data loader's choice",
         default_name="by default",
         bounds=(0, MAX_DEVICES_PER_NODE),
-        note="0: the rank makes them itself",
+        note="0: the rank loads its batches itself",
     )
     prefetch_batches: int = parameter(
         -1,
         "Prefetch",
-        "batches prefetched ahead of their step; -1: the data loader's own choice",
+        "prefetch depth; -1: the data loader's choice",
         default_name="by default",
         unit="batches",
         bounds=(1, 1_000),
@@ -208,14 +210,14 @@ class TrainingParameters:
     decoder_threads: int = parameter(
         -1,
         "Decoder threads",
-        "threads of a rank that decode images; -1: the data loader's own choice",
+        "decoder threads per rank; -1: the data loader's choice",
         default_name="by default",
         bounds=(1, MAX_DEVICES_PER_NODE),
         note="`dali` only",
         samples=IMAGES,
     )
     remote_producers: bool = parameter(
-        False, "Remote producers", "whether the batches of a rank are made on the node after its own", note="`zmq` only"
+        False, "Remote producers", "whether the batches of a rank are produced on the next node", note="`zmq` only"
     )
     image_dataset: str = parameter(
         "none",
@@ -227,27 +229,27 @@ class TrainingParameters:
     token_file: str = parameter(
         "none",
         "Token file",
-        "file of tokens that the data loader reads, 16 bits each; none: synthetic tokens",
-        note="`data_loader: mapped_tokens` only; its [whole path](transformers.md#data), the same on every node",
+        "file of 16-bit tokens that the data loader reads; none: synthetic tokens",
+        note="only with `data_loader: mapped_tokens`; an [absolute path](transformers.md#data), equal on every node",
         samples=SEQUENCES,
     )
     classifier: str = parameter(
         "replicated",
         "Classifier",
-        "how the last layer is distributed over the devices",
+        "distribution of the last layer over the devices",
         levels=("replicated", "sharded"),
         published=True,
-        note="`sharded`: its columns divided among the devices (ArcFace only)",
+        note="`sharded`: each device has some of its columns (ArcFace only)",
         samples=IMAGES,
     )
     sample_ratio: float = parameter(
         1.0,
         "Sample ratio",
-        "share of the classes sampled in a step",
+        "share of the classes sampled per step",
         bounds=(0, 1),
         above_bound=True,
         published=True,
-        note="below 1 with a `sharded` classifier only",
+        note="below 1 only with a `sharded` classifier",
         samples=IMAGES,
     )
     threads_per_device: int = parameter(
@@ -256,25 +258,31 @@ class TrainingParameters:
     memory_limit_mib: int = parameter(
         0,
         "Memory limit",
-        "memory that a training process may hold; 0: as much as there is",
+        "memory limit of a training process; 0: no limit",
         unit="MiB",
         default_name="no limit",
         bounds=(256, 16_777_216),
-        note="on CPUs only; what needs more [does not fit](#memory)",
+        note="on CPUs only; a process that needs more is [out of memory](#memory)",
     )
     cpu_limit: float = parameter(
         0.0,
         "CPU limit",
-        "cores that a training process may use from its warm-up on; 0: as many as there are",
+        "core limit of a training process from its warm-up on; 0: no limit",
         unit="cores",
         default_name="no limit",
         bounds=(0.01, MAX_DEVICES_PER_NODE),
         published=True,
-        note="by [control groups](clusters.md#a-share-of-a-core), as Kubernetes does; servers have no limit",
+        note="set by [control groups](clusters.md#a-share-of-a-core), as in Kubernetes; parameter servers have"
+        " no limit",
     )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(
-        0, "Replica", "another name of the same configuration", scope=SELFTEST, bounds=(0, 1_000), note=SELFTEST_ONLY
+        0,
+        "Replica",
+        "distinguishes copies of the same configuration",
+        scope=SELFTEST,
+        bounds=(0, 1_000),
+        note=SELFTEST_ONLY,
     )
     injected_slowdown: float = parameter(
         0.0,
@@ -287,7 +295,7 @@ class TrainingParameters:
     slowed_rank: int = parameter(
         -1,
         "Slowed rank",
-        "the rank with the injected slowdown; -1: all ranks",
+        "rank with the injected slowdown; -1: all ranks",
         default_name="all ranks",
         scope=SELFTEST,
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
