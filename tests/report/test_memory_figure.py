@@ -66,6 +66,6 @@ def test_without_what_ranks_hold_there_is_no_figure():
     assert figure.drawing is not None
     assert len(figure.drawing.axes[0].containers[0]) == 1
     drawn, left_out = configuration_labels(dataset).values()
-    reason = figure.page_caption.partition("Without a bar")[2]
+    reason = figure.page_caption.partition("No bar")[2]
     assert left_out in reason
     assert drawn not in reason

@@ -49,8 +49,8 @@ def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
     assert f"Each configuration has {len(runs) // len(measured)} completed runs." in text
     busy_runs = sum(run["load"]["busy_cores_during"] > 1 for run in runs)
     assert ("Background load" in text) == bool(busy_runs)
-    assert not busy_runs or f"Background load disturbed {busy_runs} of these runs" in text
-    reached = re.findall(r"aimed for was reached by (\w+) of (\d+) configurations", text)
+    assert not busy_runs or f"Background load was detected during {busy_runs} of these runs" in text
+    reached = re.findall(r"The target CI of \S+ was reached by (\w+) of (\d+) configurations", text)
     expected = [] if precision is None else [(str(narrow(dataset, precision) or "none"), str(len(measured)))]
     assert reached == expected
 
@@ -58,7 +58,7 @@ def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"max_repetitions": 3, "time_budget_minutes": 60.0}, " within the 3 runs of each that the study allows."),
+        ({"max_repetitions": 3, "time_budget_minutes": 60.0}, " within 3 runs per configuration, the maximum of the study."),
         ({"max_repetitions": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
         # It was interrupted long before that.
         ({"max_repetitions": 8, "time_budget_minutes": 600.0}, "."),
@@ -76,8 +76,8 @@ def test_methods_say_what_ended_measuring_before_it_was_precise(limits, expected
     [
         (0, 0, 6, ""),
         (4, 0, 2, ""),
-        (6, 0, 0, "The window of all runs is steady ("),
-        (0, 2, 4, "The window of 2 of 6 runs is not steady ("),
+        (6, 0, 0, "The window of all runs is in a steady state ("),
+        (0, 2, 4, "The window of 2 of 6 runs is not in a steady state ("),
     ],
 )
 def test_methods_say_of_how_many_runs_the_window_is_steady(steady, unsteady, short, expected):
@@ -92,7 +92,7 @@ def test_ratios_without_intervals_have_no_method():
     blocks = Recipe(0.080, order="sequential")
     dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
     text = methods(replace(dataset, plan=dataset.plan.changed(order="sequential")))
-    assert "so ratios have no interval" in text
+    assert "so ratios have no CI" in text
     assert "Welch" not in text
 
 

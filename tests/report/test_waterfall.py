@@ -131,7 +131,7 @@ def test_a_breakdown_that_contradicts_the_throughput_is_not_shown(devices, whose
     assert {cell.footnote for cell in row[1:]} == {reason}
     [figure] = figures.waterfall(contradicted)
     assert figure.is_empty
-    assert figure.empty == "1 breakdown contradicts the throughput and is not shown; the table has the numbers."
+    assert figure.empty == "Not shown, only in the table: 1 breakdown that contradicts the throughput."
 
 
 #: A micro-batch takes a device of the pipeline so many seconds, and its step has 1.5 of them as a bubble.

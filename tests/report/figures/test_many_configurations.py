@@ -48,7 +48,7 @@ def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
     figure = only(figures.steps(dataset))
     titles = [panel.get_title(loc="left") for panel in axes_of(figure) if panel.get_visible()]
     assert titles == [f"Batch per device {batch}\n1 device" for batch in (1, 3, 4, 6, 7, 8)]
-    assert f"Of {MOST_PANELS + 2} configurations the {MOST_PANELS} " in figure.caption
+    assert f"Shown: the {MOST_PANELS} of {MOST_PANELS + 2} configurations " in figure.caption
 
 
 def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
@@ -72,7 +72,7 @@ def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
     names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
     left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
     assert left_out == LEFT_OUT if has_baselines else len(left_out) == 2
-    assert f"Of {MOST_LINES + 2} lines the {MOST_LINES} " in figure.caption
+    assert f"Shown: the {MOST_LINES} of {MOST_LINES + 2} lines " in figure.caption
 
 
 @pytest.fixture(scope="module")
@@ -106,15 +106,15 @@ def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     assert {names[configuration_id] for configuration_id in rows["configuration_id"]} - labels == {
         names[configuration_id] for configuration_id in middle
     }
-    assert f"Of {MOST_ROWS + 2} " in figure.caption
-    assert f" the {MOST_ROWS} that " in figure.caption
+    assert f" of {MOST_ROWS + 2} configurations" in figure.caption
+    assert f"Shown: the {MOST_ROWS} " in figure.caption
     assert f"; and {MOST_ROWS - MOST_CONFIGURATIONS} more." in figure.alt
     assert not any(f"{names[configuration_id]}: " in figure.alt for configuration_id in middle)
 
 
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     figure = only(figures.comparison(many))
-    assert f"Of {MOST_ROWS + 2} configurations the {MOST_ROWS} that differ most from their references" in figure.caption
+    assert f"Shown: {MOST_ROWS} of {MOST_ROWS + 2} configurations, the most different" in figure.caption
     headings = [label.get_text() for label in axes_of(figure)[0].get_yticklabels()]
     assert "Batch per device 4 · 2 devices" in headings
     assert "Batch per device 5 · 2 devices" not in headings
@@ -131,7 +131,7 @@ def test_of_one_reference_with_many_configurations_those_that_differ_most_are_sh
     figure, [group] = only(figures.comparison(dataset)), most_different(dataset, all_groups(dataset))
     assert (len(group.rows), len(group.members)) == (MOST_ROWS, MOST_ROWS)
     assert group.members[0].configuration_id == reference.configuration_id
-    assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
+    assert f"Shown: {MOST_ROWS} of {len(planned)} configurations, the most different" in figure.caption
 
 
 def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():

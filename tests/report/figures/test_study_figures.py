@@ -95,7 +95,7 @@ def test_a_run_that_no_mean_includes_has_an_open_dot_and_no_part_in_the_drift():
     counted, disturbed = (line for line in axes_of(overview)[0].get_lines() if line.get_marker() == "o")
     assert (len(counted.get_xdata()), len(disturbed.get_xdata())) == (7, 1)
     assert disturbed.get_markerfacecolor() == "none"
-    assert "Open dots: runs with background load, in no mean." in overview.caption
+    assert "Open dots: runs with background load, excluded from the mean." in overview.caption
     drift = only(figures.drift(dataset))
     assert len(lines(axes_of(drift)[0], "round 1")[0].get_xdata()) == 1
     assert "Runs with background load are left out." in drift.caption
@@ -190,7 +190,7 @@ def test_a_group_without_its_reference_is_not_drawn_and_steps_without_parts_are_
     failed = Recipe(status="failed", reason="exit 1")
     figure = only(figures.comparison(study(Planned(two, failed, reference=two), other)))
     assert figure.is_empty
-    assert "Groups whose reference was not measured are left out." in figure.caption
+    assert "Groups without a measured reference are left out." in figure.caption
     measured = study(Planned(two, TOGETHER, reference=two), other)
     whole = measured.configurations.assign(broken_down_step_seconds=np.nan, exposed_communication_seconds=np.nan)
     assert "have no bar" in only(figures.comparison(replace(measured, configurations=whole))).caption

@@ -110,7 +110,7 @@ def test_configurations_on_the_same_devices_are_compared_by_batch():
 def test_one_run_has_a_change_without_an_interval():
     row = printed_tables.changes_table(workers(runs=1)).rows[0]
     assert [cell.interval for cell in row[2:]] == ["", "", ""]
-    assert all(cell.footnote.startswith("no interval") for cell in row[2:])
+    assert all(cell.footnote.startswith("no CI") for cell in row[2:])
 
 
 @pytest.mark.parametrize("bounds", [(1.4, 1.6), (None, None)])

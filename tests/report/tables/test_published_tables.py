@@ -157,8 +157,8 @@ def test_what_ours_answers_is_drawn_with_intervals_of_runs_and_the_caption_names
     wiki, plsc, vgg16 = (read_source(name).title for name in SOURCES)
     drawn = [part.get_suptitle() for part in figure.drawing.subfigs]
     assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{display_name('arcface_resnet50')}: {plsc}"]
-    assert figure.caption.count("Dashed: ours") == figure.caption.count("Bars: intervals") == 1
-    not_drawn = figure.caption.partition("Not drawn, but in the tables")[2]
+    assert figure.caption.count("Dashed: measured here") == figure.caption.count("Bars: 95 % CIs") == 1
+    not_drawn = figure.caption.partition("In the tables only")[2]
     assert f"MobileNetV2: {wiki}" in not_drawn
     assert f"VGG16 for CIFAR-10: {vgg16}" in not_drawn
     assert plsc not in not_drawn
@@ -200,7 +200,7 @@ def test_a_speedup_over_a_different_program_is_next_to_none(snapshot):
 def test_where_nothing_of_ours_is_measured_one_column_says_why(published_study):
     nothing = published_study.configurations.assign(throughput=float("nan"), runs_completed=0)
     for dataset, ours in (
-        (published_study, ["Our throughput", "Our mean of rates", "Our baseline throughput", "Our speedup"]),
+        (published_study, ["Our throughput", "Our mean per-step throughput", "Our baseline throughput", "Our speedup"]),
         (replace(published_study, configurations=nothing), ["Our throughput"]),
     ):
         assert [label for label in labels(published_tables.next_to_ours(dataset)) if label.startswith("Our ")] == ours

@@ -253,4 +253,4 @@ def test_a_run_without_memory_is_among_the_failures_where_others_completed():
     some = tables.failures(replace(dataset, runs=dataset.runs.assign(status=lacking)))
     assert some.column("RunStatus") == ["out of memory"]
     none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(status="out_of_memory")))
-    assert (none_fits.is_empty, "did not fit in memory" in none_fits.empty) == (True, True)
+    assert (none_fits.is_empty, "out of memory" in none_fits.empty) == (True, True)
