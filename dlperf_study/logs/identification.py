@@ -58,7 +58,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     """Return the logs of a folder, archive or file, with their metadata.
 
     Inferred metadata are written next to the logs, never over an existing file; contradictory ones are never confirmed.
-    ``name``: of the study; if empty, of the identity file or the folder. ``accept``: confirm the metadata.
+    ``name``: of the study; if empty, of the metadata file or the folder. ``accept``: confirm the metadata.
 
     Raises LogError for a missing folder, StudyFileError for an invalid file, and MetadataError for logs without
     metadata, or an invalid name.
@@ -67,10 +67,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
         raise MetadataError(f"invalid study name {name!r}: {rule}")
     root = folder.resolve()
-    path = root.with_name(f"{stem(root.stem)}.{METADATA_FILE}") if root.is_file() else root / METADATA_FILE
-    former = path.with_name(path.name.replace(METADATA_FILE, FORMER_METADATA_FILE))
-    if former.exists():
-        raise MetadataError(f"{former}: is named {path.name} now; rename it")
+    path = _metadata_path(root)
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
     files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
     declared, undeclared = declared_metadata.declared_configurations(files)
@@ -90,11 +87,20 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
             elif path.exists() and accept and not confirmed:
                 declared_metadata.confirm(path)
         except OSError as error:
-            reason = f"the identity of the logs can't be written there ({error.strerror})"
+            reason = f"the metadata of the logs can't be written there ({error.strerror})"
             raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
     return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
+
+
+def _metadata_path(root: Path) -> Path:
+    """Return the path of a metadata file; raises MetadataError if it has its former name."""
+    path = root.with_name(f"{stem(root.stem)}.{METADATA_FILE}") if root.is_file() else root / METADATA_FILE
+    former = path.with_name(path.name.replace(METADATA_FILE, FORMER_METADATA_FILE))
+    if former.exists():
+        raise MetadataError(f"{former}: is named {path.name} now; rename it")
+    return path
 
 
 def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, bool]:
