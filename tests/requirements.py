@@ -124,7 +124,7 @@ def strict(report: Any) -> Any:
     is_too_large = any(f"needs {name} " in reason(report) for name in NEVER_REQUIRED)
     is_required = os.environ.get(REQUIRE_ALL) == "1" and not is_too_large
     if report.skipped and is_required and not hasattr(report, "wasxfail"):
-        report.status = "failed"
+        report.outcome = "failed"
         report.longrepr = f"{REQUIRE_ALL}=1, and this was skipped: {reason(report)}"
     return report
 

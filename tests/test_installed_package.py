@@ -177,7 +177,7 @@ def test_a_program_of_the_user_is_measured_without_a_framework(installation):
     path = f"{installation.environment / 'bin'}:{os.environ['PATH']}"
     (installation.workspace / "shared.yaml").write_text(SHARED_CLUSTER)
     here = ("--cluster", "./shared.yaml")
-    options = ("--over", "width=1,2", "--batch-per-device", "4", "--measured-steps", "60", "--repeats", "3", *here)
+    options = ("--over", "width=1,2", "--batch-per-device", "4", "--measured-steps", "60", "--repetitions", "3", *here)
     ended = installation.run("measure", *options, "--", *command.split(), PATH=path, **shared_machine())
     assert ended.returncode == 0, ended.stderr
     paths = StudyPaths(installation.workspace / "outputs" / "train")

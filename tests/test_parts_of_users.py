@@ -266,7 +266,7 @@ def test_a_part_of_an_installed_package_is_found_and_in_the_identity_of_the_code
 
 def test_a_part_in_a_folder_is_not_compared_on_nodes_and_what_it_imports_is(parts):
     write(parts / "models/my_net.py", MODEL.replace("_base import", "_mine import"))
-    write(parts / "models/_mine.py", "from ._base import FLOPS_SOURCE, Model, NetworkConfiguration\n")
+    write(parts / "models/_mine.py", "from ._base import FLOPS_SOURCE, Model\n")
     roots = [module_name(models.__name__, "my_net")]
     mine = {f"{models.__name__}.{name}" for name in ("my_net", "_mine")}
     assert mine <= module_digests(roots).keys()

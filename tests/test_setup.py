@@ -326,7 +326,7 @@ def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what
 def test_what_a_build_for_gpus_sees_is_said(snapshot, refused):
     support = {"cuda": "12.6", "gpus": ["NVIDIA L4"], "obstacle": ""}
     assert install_gpu.described("torch", support) == snapshot
-    blind = support | {"gpus": [], "obstacle": "the controller is too old"}
+    blind = support | {"gpus": [], "obstacle": "the driver is too old"}
     assert install_gpu.described("torch", blind) == snapshot
     with refused(InstallationError):
         install_gpu.described("torch", support | {"cuda": ""})

@@ -104,7 +104,7 @@ METRICS = (
     _rate(
         "throughput",
         "Throughput",
-        "global batch × measured steps / wall-clock time until the last rank finishes, late updates "
+        "global batch × measured steps / wall-clock time of the window until the last rank finishes, late updates "
         "included; for ingested logs, samples / seconds of the steady part of the log",
         value=throughput,
         pages=(*metric.RATIO_PAGES, COMPARISON),
@@ -114,7 +114,7 @@ METRICS = (
     _rate(
         "token_throughput",
         "Token throughput",
-        "tokens per step × measured steps / wall-clock time until the last rank finishes; tokens per "
+        "tokens per step × measured steps / wall-clock time of the window until the last rank finishes; tokens per "
         "step: global batch × sequence length, or as the study of a program states; for ingested logs, "
         "tokens / seconds of the steady part of the log; used for speedups if the study counts tokens or "
         "has no other throughput",

@@ -162,7 +162,7 @@ def test_studies_without_a_common_configuration_are_refused(paths, capsys):
     measure(paths, SOONER)
     write_study(StudyPaths.of("other"), [Planned(configuration(batch_per_device=64))])
     assert main(["compare", "example", "other"]) == 1
-    message = "have no measured configuration in common; the most similar differ in batch_per_device (32 and 64)"
+    message = "share no measured configuration; the most similar differ in batch_per_device (32 and 64)"
     assert message in capsys.readouterr().err
 
 
@@ -245,8 +245,8 @@ def test_a_dash_says_whether_measurements_are_too_few_or_equal(paths):
     table = throughput_changes(last_comparison(study_measurements("example")))
     dashes = {row[0].text: (row[-2].footnote, row[-1].footnote) for row in table.rows}
     assert dashes == {
-        "Seed 0 · 1 device": ("all earlier measurements have the same value: no interval",) * 2,
-        "Seed 1 · 1 device": ("fewer than 5 earlier measurements have this value",) * 2,
+        "Seed 0 · 1 device": ("no CI: all earlier sessions have the same value",) * 2,
+        "Seed 1 · 1 device": ("fewer than 5 earlier sessions have this value",) * 2,
     }
 
 

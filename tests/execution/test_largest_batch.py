@@ -55,7 +55,7 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
     assert len(dataset.runs) == 1
     assert not any("not in the plan" in message for message in dataset.diagnostics["message"])
     memory = tables.memory(dataset)
-    assert (memory.column("Largest batch"), memory.column("Trials")) == ([str(largest)], [str(len(ended))])
+    assert (memory.column("Largest batch"), memory.column("Probes")) == ([str(largest)], [str(len(ended))])
 
     assert f"1  {largest}, {largest + 1} does not fit" in place.command("plan").stdout
     shutil.rmtree(place.configuration("-b8-").folder)

@@ -79,7 +79,7 @@ def test_the_studies_here_name_nothing_unknown(file):
     ("right", "wrong", "key"),
     [
         ("[resnet50, mobilenet_v2]", "[resnet50, vgg17]", "factors.model[1] is 'vgg17'"),
-        ("strategy: all_reduce", "strategy: ring", "fixed.strategy is 'ring'"),
+        ("strategy: all_reduce", "strategy: ring", "constants.strategy is 'ring'"),
         ("\nbaseline", "\ninclude: [{model: vgg17, devices_per_node: 1}]\nbaseline", "include[0].model is 'vgg17'"),
     ],
 )

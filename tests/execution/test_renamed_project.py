@@ -43,7 +43,7 @@ plan, cluster = make_plan("renamed", "local", quick=False)
 for entry in plan.runnable:
     for run in requested_runs(entry.configuration, cluster):
         written = write_run(StudyPaths.of(plan.study), entry.configuration, run.repetition)
-        change(written, fingerprint=run.fingerprint, fingerprint_parts=run.parts, code_modules=run.code.modules)
+        change(written, cache_key=run.cache_key, cache_key_parts=run.parts, code_modules=run.code.modules)
 """
 
 

@@ -107,7 +107,7 @@ def test_the_command_predicts_a_published_series(capsys):
     assert sixteen["rate_interval"] is None
     assert "laboratories" in sixteen["reason"]
     assert main(["predict", SERIES, "--nodes", "8"]) == 0
-    assert "The largest size with an interval: 8 nodes." in capsys.readouterr().out
+    assert "Largest size with an interval: 8 nodes." in capsys.readouterr().out
     assert main(["predict", "tensorpack_multigpu", "--nodes", "2"]) == 1
     assert "measure nodes=2 with devices_per_node=8" in capsys.readouterr().out
     assert main(["predict", "dlperf_paddle_resnet5"]) == 1

@@ -58,7 +58,10 @@ def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"max_repetitions": 3, "time_budget_minutes": 60.0}, " within 3 runs per configuration, the maximum of the study."),
+        (
+            {"max_repetitions": 3, "time_budget_minutes": 60.0},
+            " within 3 runs per configuration, the maximum of the study.",
+        ),
         ({"max_repetitions": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
         # It was interrupted long before that.
         ({"max_repetitions": 8, "time_budget_minutes": 600.0}, "."),

@@ -94,4 +94,6 @@ def test_sentences_give_the_next_size_with_its_interval() -> None:
     first, second = page_findings(on_nodes(1, 2, 4), "prediction").sentences
     assert "8 nodes (32 devices)" in first
     assert "90\u202f% intervals" in first
-    assert second.startswith("Back-test of 1 series: the largest measured size, predicted from smaller sizes, is off by ")
+    assert second.startswith(
+        "Back-test of 1 series: the largest measured size, predicted from smaller sizes, is off by "
+    )

@@ -151,7 +151,7 @@ def check_link(place: Workplace, names: list[str]) -> None:
     assert columns["bus_bandwidth"] == pytest.approx(LINK, rel=0.25)
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
-    assert "link 50 Mbit/s" in page
+    assert "interconnect 50 Mbit/s" in page
     assert printed_seconds(page, "communication", "Communication-only time") == [
         pytest.approx(GRADIENTS / LINK, rel=0.25)
     ]
