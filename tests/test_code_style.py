@@ -19,3 +19,12 @@ def test_a_room_that_gets_worse_is_named(tmp_path):
         "room: *_of 1, above the recorded 0",
         "room: docstring words 2, above the recorded 0",
     ]
+
+
+def test_a_room_whose_lines_fell_is_no_worse(tmp_path):
+    room = tmp_path / "dlperf_study" / "room"
+    room.mkdir(parents=True)
+    (room / "file.py").write_text(f"{READABLE}values = [each for each in ()]\n")
+    limits = code_style.measure_rooms(tmp_path / "dlperf_study")
+    (room / "file.py").write_text("values = [each for each in ()]\n")
+    assert code_style.worse(code_style.measure_rooms(tmp_path / "dlperf_study"), limits) == []

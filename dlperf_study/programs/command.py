@@ -28,7 +28,7 @@ PORTS = 4
 
 
 def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str:
-    """Return why a program can't run with a configuration; empty if it can, as far as anybody knows before."""
+    """Return why a program can't run with a configuration, or nothing."""
     obstacles = [
         f"{name} is {getattr(configuration, name)}, which a program must limit itself"
         for name in ("memory_limit_mib", "cpu_limit")
@@ -42,7 +42,7 @@ def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str
 
 
 def untold_processes(program: Program, configuration: Configuration) -> str:
-    """Return that a program on CPUs is not told how many processes train; empty if it is, or can find out.
+    """Return that a program on CPUs is not told how many processes train.
 
     On GPUs it may count those that it sees. On CPUs the one process of a smaller configuration would train again.
     """
@@ -55,7 +55,7 @@ def untold_processes(program: Program, configuration: Configuration) -> str:
 
 
 def missing_command(program: Program) -> str:
-    """Return that this machine has not the executable that begins the command of a program; empty if it has."""
+    """Return that this machine lacks the executable of a program's command."""
     name = shlex.split(program.command)[0]
     if any(find_placeholders(name)) or "PATH" in program.environment:
         return ""
@@ -84,7 +84,7 @@ class CommandRun:
         return cls(*kept_program(paths, configuration.program_hash), configuration)
 
     def job(self, cluster: ClusterView, code: str, repetition: int) -> Job:
-        """Return its processes, as the program declares where its command is started.
+        """Return its processes, by where the program starts its command.
 
         ``code``: the digest of the measuring code, which the logs of ranks name.
         """
@@ -147,7 +147,7 @@ class CommandRun:
         return self.configuration.warmup_steps, measured, sum(self.configuration.computation_halves(measured))
 
     def _rank_environment(self, rank: int, local_rank: int) -> dict[str, str]:
-        """Return the variables by which PyTorch's processes find each other without a launcher of theirs."""
+        """Return the variables by which PyTorch's processes find each other."""
         return {
             "RANK": str(rank),
             "LOCAL_RANK": str(local_rank),

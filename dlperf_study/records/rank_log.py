@@ -12,10 +12,9 @@ from typing_extensions import TypedDict
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import RecordError
 from dlperf_study.records import lines
-from dlperf_study.study import renamed
+from dlperf_study.study import renamed, validation
 from dlperf_study.study.communication import COLLECTIVES, CollectiveKind
 from dlperf_study.study.record_types import Rule, record_type
-from dlperf_study.study.validation import lines_of_log, validate_record
 
 _RANK_LINE, _END_LINE = TypeAdapter(lines.RankLine), TypeAdapter(lines.EndLine)
 _PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(lines.ProgramRankLine), TypeAdapter(lines.ProgramEndLine)
@@ -93,23 +92,26 @@ class RankLog:
 def read_rank_log(path: Path) -> RankLog:
     """Read the log of one rank; raises RecordError if it is invalid."""
     source = str(path)
-    first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
+    first, *window_lines, last = validation.lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
     first, *window_lines, last = renamed.rename_log([first, *window_lines, last])
     is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER
     first_source, last_source = f"{source}: line 1", f"{source}: line {len(window_lines) + 2}"
     facts: lines.RankLine | lines.ProgramRankLine
     end: lines.EndLine | lines.ProgramEndLine
     if is_of_worker:
-        facts, end = validate_record(_RANK_LINE, first, first_source), validate_record(_END_LINE, last, last_source)
+        facts, end = (
+            validation.validate_record(_RANK_LINE, first, first_source),
+            validation.validate_record(_END_LINE, last, last_source),
+        )
     else:
-        facts = validate_record(_PROGRAM_RANK_LINE, first, first_source)
-        end = validate_record(_PROGRAM_END_LINE, last, last_source)
+        facts = validation.validate_record(_PROGRAM_RANK_LINE, first, first_source)
+        end = validation.validate_record(_PROGRAM_END_LINE, last, last_source)
     if end["windows"] != len(window_lines):
         raise RecordError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
-        window = _window(validate_record(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
+        window = _window(validation.validate_record(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
         windows[window.name] = window
     if len(windows) < len(window_lines) or lines.TRAINING not in windows:
         raise RecordError(f"{source}: needs one {lines.TRAINING} window and no window twice, has {', '.join(windows)}")
@@ -122,7 +124,7 @@ def read_rank_log(path: Path) -> RankLog:
 def _explain_incomplete(last_line: dict[str, Any]) -> str:
     if last_line.get("kind") != lines.INCOMPLETE:
         return ""
-    line = validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
+    line = validation.validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
     return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
 
 

@@ -11,10 +11,9 @@ from dlperf_study.core.paths import RunPaths
 from dlperf_study.records import rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
-from dlperf_study.study import renamed
+from dlperf_study.study import renamed, validation
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import INTERLEAVED, RunStatus
-from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
@@ -141,8 +140,8 @@ def _configuration(facts: run_file.RunRecord, paths: RunPaths) -> Configuration:
 def run_facts(path: Path) -> run_file.RunRecord:
     """Return the record of a run; raises RecordError if invalid."""
     source = str(path)
-    content = parse_object(read_text_file(path), source)
-    facts = validate_record(run_file.RUN_RECORD, renamed.rename_run(content), source)
+    content = validation.parse_object(validation.read_text_file(path), source)
+    facts = validation.validate_record(run_file.RUN_RECORD, renamed.rename_run(content), source)
     run_file.check_digest(content, source)
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from dlperf_study.audit import quantities, vocabulary
 from dlperf_study.audit.reading.numbers import written_number
-from dlperf_study.audit.vocabulary import WORDS
 
 
 class Use(StrEnum):
@@ -57,7 +56,7 @@ def split_words(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)", " ", name.replace("#", " number "))
     spaced = re.sub(r"[/∕]", " per ", spaced.lower())
     plain = " ".join(re.sub(r"[_\-.,:()\[\]（）'\"]", " ", spaced).split())
-    for pattern, phrase in WORDS.phrases.items():
+    for pattern, phrase in vocabulary.WORDS.phrases.items():
         plain = pattern.sub(phrase, plain)
     canonical = [vocabulary.SYNONYMS.get(part, part) for part in plain.split()]
     return " ".join(part for part in canonical if part not in ("of", "the"))
@@ -80,21 +79,21 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
             if meaning.name == "world_size" and not all(map(written_number, fields)):
                 return Meaning(Use.CONDITION, "device_name")
             return meaning
-    return Meaning(Use.NONE, reason=_NAME_OF_RUNS if WORDS.numbered_run.search(bare) else "")
+    return Meaning(Use.NONE, reason=_NAME_OF_RUNS if vocabulary.WORDS.numbered_run.search(bare) else "")
 
 
 def _run(bare: str, everything: str, unit: str) -> Meaning | None:
-    if WORDS.run.fullmatch(bare):
+    if vocabulary.WORDS.run.fullmatch(bare):
         return Meaning(Use.RUN, bare, unit)
-    if bare in WORDS.deviations:
+    if bare in vocabulary.WORDS.deviations:
         return Meaning(Use.SUMMARY, DEVIATION, unit)
-    if bare in WORDS.summaries:
-        return Meaning(Use.SUMMARY, WORDS.summaries[bare], unit)
+    if bare in vocabulary.WORDS.summaries:
+        return Meaning(Use.SUMMARY, vocabulary.WORDS.summaries[bare], unit)
     return None
 
 
 def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
-    for name, pattern in WORDS.conditions.items():
+    for name, pattern in vocabulary.WORDS.conditions.items():
         if pattern.fullmatch(bare):
             if name == "batch" and "per device" in bare:
                 name = "batch_per_device"
@@ -106,13 +105,16 @@ def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
 
 def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
     remaining, is_of_device = _split_off_device(everything)
-    match = WORDS.rate.search(remaining)
+    match = vocabulary.WORDS.rate.search(remaining)
     if not match:
         return None
-    label = WORDS.rate.sub(" ", remaining)
+    label = vocabulary.WORDS.rate.sub(" ", remaining)
     if "per node" in remaining:
         return Meaning(Use.NONE, reason="a rate of one node is compared with nothing")
-    multiples = sorted(WORDS.multiples & {*label.split()} | WORDS.multiples_in_units & {*split_words(unit).split()})
+    multiples = sorted(
+        vocabulary.WORDS.multiples & {*label.split()}
+        | vocabulary.WORDS.multiples_in_units & {*split_words(unit).split()}
+    )
     if multiples:
         return Meaning(Use.NONE, reason=f"its name multiplies its numbers ({multiples[0]}): write 12.8k in each cell")
     metric = _RATE_METRICS.get((match[1], is_of_device))
@@ -121,15 +123,15 @@ def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
     scope = "not declared, read as the job"
     if is_of_device:
         scope = "one device"
-    elif WORDS.job & {*bare.split()}:
+    elif vocabulary.WORDS.job & {*bare.split()}:
         scope = "job"
     return _require_training(Meaning(Use.METRIC, metric, f"{match[1]}/s", scope, label))
 
 
 def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
-    if bare in WORDS.ratios_by_sign and (metric := WORDS.metric_of_sign.get(unit.lower())):
+    if bare in vocabulary.WORDS.ratios_by_sign and (metric := vocabulary.WORDS.metric_of_sign.get(unit.lower())):
         return Meaning(Use.METRIC, metric, unit)
-    for metric, pattern in WORDS.ratios.items():
+    for metric, pattern in vocabulary.WORDS.ratios.items():
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""
             label = re.sub(r"[%×]|\bx$", "", pattern.sub(" ", everything))
@@ -139,30 +141,40 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
 
 def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
     remaining, is_of_device = _split_off_device(everything)
-    match = WORDS.flops.search(remaining)
+    match = vocabulary.WORDS.flops.search(remaining)
     if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
         return None
-    flop_unit = WORDS.flop_units.get(match[1] or "", "FLOP/s")
+    flop_unit = vocabulary.WORDS.flop_units.get(match[1] or "", "FLOP/s")
     if not is_of_device:
         return Meaning(Use.NONE, quantities.DEVICE_FLOPS, flop_unit, reason=FLOPS_SCOPE)
-    label = WORDS.flops.sub(" ", remaining)
+    label = vocabulary.WORDS.flops.sub(" ", remaining)
     return _require_training(Meaning(Use.METRIC, quantities.DEVICE_FLOPS, flop_unit, "one device", label))
 
 
 def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
-    match = WORDS.step_time.search(everything)
-    if not match and bare in ("speed", "throughput") and (unit_of_time := WORDS.time_units.get(split_words(unit))):
+    match = vocabulary.WORDS.step_time.search(everything)
+    if (
+        not match
+        and bare in ("speed", "throughput")
+        and (unit_of_time := vocabulary.WORDS.time_units.get(split_words(unit)))
+    ):
         return Meaning(Use.METRIC, "step_seconds", unit_of_time, "not declared, read as the time of a step")
     if not match:
         return None
-    units = filter(None, map(WORDS.time_units.get, everything.split()))
-    label = " ".join(part for part in WORDS.step_time.sub(" ", everything).split() if part not in WORDS.time_units)
+    units = filter(None, map(vocabulary.WORDS.time_units.get, everything.split()))
+    label = " ".join(
+        part
+        for part in vocabulary.WORDS.step_time.sub(" ", everything).split()
+        if part not in vocabulary.WORDS.time_units
+    )
     return _require_training(Meaning(Use.METRIC, "step_seconds", next(units, ""), "", label))
 
 
 def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     parts = bare.split()
-    is_qualified = bool(unit or WORDS.numbered_run.search(bare) or {*parts} & {"per", "device", "node", "tokens"})
+    is_qualified = bool(
+        unit or vocabulary.WORDS.numbered_run.search(bare) or {*parts} & {"per", "device", "node", "tokens"}
+    )
     if is_qualified or "throughput" not in parts:
         return None
     unit, scope = "not declared, read as samples/s", "not declared, read as the job"
@@ -182,9 +194,9 @@ def _require_training(meaning: Meaning) -> Meaning:
     for part in meaning.label.split():
         if part in ("per", "number", "ratio", "factor", "%"):
             continue
-        if part in WORDS.other_things:
+        if part in vocabulary.WORDS.other_things:
             foreign_words.append(part)
-        if part not in WORDS.noise:
+        if part not in vocabulary.WORDS.noise:
             label[part] = None
     if foreign_words:
         return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: it is of something else than measured training")

@@ -1,4 +1,4 @@
-"""Meaning, unit and scope of each column, or why it is not used."""
+"""column_names.Meaning, unit and scope of each column, or why it is not used."""
 
 import re
 from collections import Counter
@@ -8,7 +8,6 @@ from statistics import median
 
 from dlperf_study.audit import quantities
 from dlperf_study.audit.reading import column_names
-from dlperf_study.audit.reading.column_names import Meaning, Use
 from dlperf_study.audit.reading.files import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
@@ -56,13 +55,13 @@ class ColumnReading:
     table: str
     header: str
     position: int
-    meaning: Meaning
+    meaning: column_names.Meaning
     numbers: int
 
     @property
     def is_metric(self) -> bool:
         """Whether the column holds results, or runs of them."""
-        return self.meaning.use in (Use.METRIC, Use.RUN, Use.SUMMARY)
+        return self.meaning.use in (column_names.Use.METRIC, column_names.Use.RUN, column_names.Use.SUMMARY)
 
     @property
     def prints_step_unit(self) -> bool:
@@ -74,10 +73,10 @@ class ColumnReading:
     @property
     def unused_numbers(self) -> str:
         """Why no check uses the numbers of the column; else empty."""
-        is_used = self.is_metric or self.meaning.use is Use.BASELINE
+        is_used = self.is_metric or self.meaning.use is column_names.Use.BASELINE
         if not self.numbers or is_used or self.meaning.name == "parallel":
             return ""
-        if self.meaning.reason or self.meaning.use is Use.CONDITION:
+        if self.meaning.reason or self.meaning.use is column_names.Use.CONDITION:
             return self.meaning.reason
         return "no check knows what it is"
 
@@ -102,7 +101,9 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     if WORDS.evaluation & title and not is_of_training:
         for index, reading in enumerate(readings):
             if reading.is_metric:
-                not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
+                not_training = column_names.Meaning(
+                    column_names.Use.NONE, reason="the table is of evaluation and not of training"
+                )
                 readings[index] = replace(reading, meaning=not_training)
     return _each_once(readings)
 
@@ -112,21 +113,23 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
     names = {reading.meaning.name for reading in readings}
     metrics = {reading.meaning.name for reading in readings if reading.is_metric}
     has_devices = has_devices or bool(names & {"world_size", "nodes"})
-    has_runs = any(reading.meaning.use is Use.RUN for reading in readings)
+    has_runs = any(reading.meaning.use is column_names.Use.RUN for reading in readings)
     rates = metrics & {*quantities.RATES}
     declared = []
     for reading in readings:
         meaning = reading.meaning
         if meaning.name == "batch" and has_devices:
-            meaning = Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
+            meaning = column_names.Meaning(column_names.Use.NONE, reason=_SEVERAL_MEANINGS)
         elif meaning.name == "batch":
             meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
         elif meaning.reason == column_names.FLOPS_SCOPE and rates and rates <= {*quantities.RATES_OF_DEVICE}:
-            meaning = Meaning(Use.METRIC, quantities.DEVICE_FLOPS, meaning.unit, _READ_AS_OF_DEVICE)
+            meaning = column_names.Meaning(
+                column_names.Use.METRIC, quantities.DEVICE_FLOPS, meaning.unit, _READ_AS_OF_DEVICE
+            )
         elif meaning.name in rates and metrics & {*BASELINE_RATIOS} and WORDS.baseline & {*meaning.label.split()}:
-            meaning = replace(meaning, use=Use.BASELINE)
-        elif meaning.use is Use.SUMMARY and meaning.name == column_names.DEVIATION and not has_runs:
-            meaning = Meaning(Use.NONE, reason="its runs are not in the table")
+            meaning = replace(meaning, use=column_names.Use.BASELINE)
+        elif meaning.use is column_names.Use.SUMMARY and meaning.name == column_names.DEVIATION and not has_runs:
+            meaning = column_names.Meaning(column_names.Use.NONE, reason="its runs are not in the table")
         declared.append(replace(reading, meaning=meaning))
     return declared
 
@@ -137,18 +140,18 @@ def is_canonical(name: str) -> bool:
     return name in COLUMNS or name in _RESERVED or name in METRIC_COLUMNS or bare in METRIC_COLUMNS
 
 
-def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
+def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal: str) -> column_names.Meaning:
     """Return the meaning of a column, or why it is not used."""
     try:
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
     except TableError as error:
         named = column_names.interpret_name(header, fields, column_names.unit_in_name(header))
-        if named.use is Use.CONDITION:
+        if named.use is column_names.Use.CONDITION:
             return named
-        return Meaning(Use.NONE, reason=str(error))
+        return column_names.Meaning(column_names.Use.NONE, reason=str(error))
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
-    is_share = meaning.use is Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
+    is_share = meaning.use is column_names.Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
     if is_share and not meaning.unit and not is_canonical(header):
         shares = []
         for field in fields:
@@ -159,43 +162,45 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
     return meaning
 
 
-def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
+def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> column_names.Meaning:
     is_ours = is_canonical(header)
     if header == "device":
         is_ours = {*fields} <= _DEVICES
     if header == quantities.THROUGHPUT:
         is_ours = "tokens" not in column_names.split_words(_unit_of_cells(header, fields)).split()
     if is_ours and header in METRIC_COLUMNS:
-        return Meaning(Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
+        return column_names.Meaning(column_names.Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
     if is_ours:
         value, _, end = header.rpartition("_")
         # The ends of an interval are compared with the value that they are of.
         is_used = header in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
         is_number = header in COLUMNS and COLUMNS[header].is_number
-        return Meaning(Use.CONDITION, header, reason="no check computes with it" if is_number and not is_used else "")
+        return column_names.Meaning(
+            column_names.Use.CONDITION, header, reason="no check computes with it" if is_number and not is_used else ""
+        )
     name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
     is_interval = WORDS.interval.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
     if is_interval or WORDS.about_results.fullmatch(name):
-        return Meaning(Use.NONE)
+        return column_names.Meaning(column_names.Use.NONE)
     unit = column_names.unit_in_name(header) or _unit_of_cells(header, fields)
     meaning = column_names.interpret_name(header, fields, unit)
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
-    if meaning.use is not Use.NONE or meaning.reason:
+    if meaning.use is not column_names.Use.NONE or meaning.reason:
         return meaning
     if WORDS.model_flops.fullmatch(name) and numbers:
         largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
-        return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, _READ_AS_OF_DEVICE)
+        return column_names.Meaning(column_names.Use.METRIC, quantities.DEVICE_FLOPS, unit, _READ_AS_OF_DEVICE)
     if {*name.split()} & WORDS.other_results:
-        return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
+        return column_names.Meaning(column_names.Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
-        return Meaning(Use.CONDITION, header)
+        return column_names.Meaning(column_names.Use.CONDITION, header)
     if any(re.search(rf"\d{re.escape(decimal or '.')}\d", field) for field in fields):
         return meaning
-    return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
+    return column_names.Meaning(column_names.Use.CONDITION, header, reason=OWN_NUMBERS)
 
 
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
@@ -212,22 +217,27 @@ def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> Colu
     if not reading.numbers or not WORDS.unnamed_rate_of_device.fullmatch(column_names.split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
-    return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
+    return replace(
+        reading,
+        meaning=column_names.Meaning(column_names.Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"),
+    )
 
 
 def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
     """Keep one column for each meaning: our name, else the first."""
     ranked = sorted(readings, key=lambda reading: not is_canonical(reading.header))
-    first: dict[tuple[Use, str, str], ColumnReading] = {}
+    first: dict[tuple[column_names.Use, str, str], ColumnReading] = {}
     for reading in ranked:
         first.setdefault((reading.meaning.use, reading.meaning.name, reading.meaning.label), reading)
     kept = {reading.position for reading in first.values()}
     unique = []
     for reading in readings:
         meaning = reading.meaning
-        if reading.position not in kept and meaning.use is not Use.NONE and meaning.name != "parallel":
+        if reading.position not in kept and meaning.use is not column_names.Use.NONE and meaning.name != "parallel":
             repeated = first[meaning.use, meaning.name, meaning.label].header
-            reading = replace(reading, meaning=Meaning(Use.NONE, reason=f"{repeated} means the same"))
+            reading = replace(
+                reading, meaning=column_names.Meaning(column_names.Use.NONE, reason=f"{repeated} means the same")
+            )
         unique.append(reading)
     return unique
 
@@ -259,4 +269,4 @@ def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReadi
         if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
             scope = f"{_INFERRED_UNIT}: {unit} as batch / rate"
             return replace(time, meaning=replace(time.meaning, unit=unit, scope=scope, reason=""))
-    return replace(time, meaning=Meaning(Use.NONE, reason=time.meaning.reason))
+    return replace(time, meaning=column_names.Meaning(column_names.Use.NONE, reason=time.meaning.reason))
