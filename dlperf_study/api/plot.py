@@ -16,6 +16,7 @@ from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import figures, series
 from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SETTING, SPEEDUP, FactorChart
 from dlperf_study.report.figures.figure import Figure
+from dlperf_study.study import renamed
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
 
 METRICS = (
@@ -105,6 +106,8 @@ def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:
 def require(name: str, choices: list[str], kind: str) -> None:
     """Raise DlperfStudyError with the choices for an unknown name."""
     if name not in choices:
+        if new := renamed.name_column(name):
+            raise DlperfStudyError(f"{kind} is {name!r}; it is named {new} now")
         raise DlperfStudyError(unknown_name(f"{kind} is", name, f"{kind}s", choices))
 
 

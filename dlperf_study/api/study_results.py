@@ -27,6 +27,7 @@ from dlperf_study.report.tables import prediction_tables
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Table
+from dlperf_study.study import renamed
 from dlperf_study.study.configuration import PARAMETERS
 
 if TYPE_CHECKING:
@@ -236,6 +237,8 @@ class Columns(dict[str, Metric]):
     """Columns by name; an error suggests the most similar one."""
 
     def __missing__(self, name: str) -> Metric:
+        if new := renamed.name_column(name):
+            raise DlperfStudyError(f"column is {name!r}; it is named {new} now")
         raise DlperfStudyError(unknown_name("column is", name, "columns", self))
 
 

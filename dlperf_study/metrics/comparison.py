@@ -27,7 +27,7 @@ from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
 Samples = Mapping[str, Sample]
 Throughputs = Samples
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
-FASTER, SLOWER, EQUAL, NO_SIGNIFICANT_DIFFERENCE = "faster", "slower", "equal", "not distinguishable"
+FASTER, SLOWER, EQUAL, NO_SIGNIFICANT_DIFFERENCE = "faster", "slower", "equal", "no significant difference"
 TOO_FEW_RUNS, BACKGROUND_LOAD = "too few runs", "background load"
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
@@ -85,8 +85,8 @@ def significances(
     """Return the outcomes of several comparisons, corrected together, by name.
 
     *Faster* or *slower* if the ratio differs from 1; with a probability of 95 % none of these is wrong. Else *equal*,
-    if the two are shown to differ by at most ``widest`` (Bonferroni), or *not distinguishable*. *Background load* if
-    the ratio is of ``disturbed`` runs, and *too few runs* if the number of comparisons needs more.
+    if the two are shown to differ by at most ``widest`` (Bonferroni), or *no significant difference*. *Background load*
+    if the ratio is of ``disturbed`` runs, and *too few runs* if the number of comparisons needs more.
     """
     tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))

@@ -16,7 +16,7 @@ from dlperf_study.study.job import INTERLEAVED, RunStatus
 #: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.
 BACKGROUND_CORES = 0.1
 REMEDY = (
-    "drift of the machine does not cancel in its ratios. One more repeat adds a round that all configurations share"
+    "drift of the machine does not cancel in its ratios. One more repetition adds a round that all configurations share"
 )
 
 
@@ -116,7 +116,7 @@ def other_clock(run: Run) -> Iterator[Diagnostic]:
 METRICS = (
     metric.recorded(
         "status",
-        "RunStatus",
+        "Status",
         "status of the run; completed only if every rank's log is complete",
         lambda run: str(run.status),
         diagnose_any=failed,
@@ -170,7 +170,7 @@ METRICS = (
     ),
     metric.recorded(
         "cache_key",
-        "CacheKey",
+        "Cache key",
         "hash of configuration, benchmark code and versions of Python and packages",
         lambda run: run.facts["cache_key"],
         same_within="configuration_id",

@@ -104,7 +104,7 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         10,
         "Communication-only steps",
         "repetitions of each communication-only window; 0: not measured",
-        "collective_operations",
+        "steps",
         (0, MAX_STEPS),
     )
     input_only_steps: int = _measurement(

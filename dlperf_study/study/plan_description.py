@@ -122,7 +122,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
                 target += f", within {plan.time_budget_minutes:g} min"
             lines.append(f"Measuring ends after {looks} rounds, {target}.")
         if plan.order == SEQUENTIAL:
-            lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
+            lines.append("Runs are measured in sequential order: ratios get no CI and no test.")
     return "\n".join(lines)
 
 

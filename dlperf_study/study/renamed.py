@@ -109,6 +109,15 @@ def rename(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
     return renamed
 
 
+def name_column(name: str) -> str | None:
+    """Return today's name of a column, also of an end of its interval; None if it is not an earlier name."""
+    column = name.removesuffix("_low").removesuffix("_high")
+    new = (PARAMETERS | COLUMNS).get(column)
+    if new is None:
+        return None
+    return new + name.removeprefix(column)
+
+
 def earlier_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters by their first names: what is hashed stays the same."""
     return {_EARLIER.get(name, name): value for name, value in values.items()}

@@ -72,6 +72,9 @@ def validate(
     except ValidationError as validation_error:
         # A tuple whose entries are wrong is empty for pydantic.
         errors = [error for error in validation_error.errors() if error["type"] != "too_short" or not error["input"]]
+        # A required key that is there by its old name has that error.
+        old_keys = {renamed.KEYS.get(str(error["loc"][-1])) for error in errors if error["type"] == "extra_forbidden"}
+        errors = [error for error in errors if error["type"] != "missing" or error["loc"][-1] not in old_keys]
         lines = [f"{source}: {error_line(error, content, keys)}" for error in errors[:MAX_ERRORS]]
         if len(errors) > MAX_ERRORS:
             lines.append(f"{source}: and {len(errors) - MAX_ERRORS} more")
@@ -87,11 +90,16 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
     if error["type"] == "extra_forbidden":
         if former := FORMER_PARAMETERS.get(str(location[-1])):
             return f"unknown key {key_path(location)}; {former}"
-        if new := renamed.KEYS.get(str(location[-1])):
-            return f"unknown key {key_path(location)}; it is named {new} now"
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
+        new = renamed.KEYS.get(str(location[-1]))
+        if new in keys[section]:
+            return f"unknown key {key_path(location)}; it is named {new} now"
+        if new in keys.get("", ()):
+            return f"unknown key {key_path(location)}; it is named {new} now, a key of the file itself"
         suggestion = wording.closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
+    if location[-1] == "order" and error["input"] in tuple(renamed.ORDERS):
+        return f"order is {error['input']!r}; it is named {renamed.ORDERS[error['input']]} now"
     value = wording.as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"

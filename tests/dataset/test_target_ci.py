@@ -185,7 +185,7 @@ def test_a_target_says_what_is_called_equal(paths):
         with_target(paths, planned, precision)
         table = collect(paths).configurations.set_index("configuration_id")
         words[precision] = table.loc[two.configuration_id, "significance"]
-    assert words == {0.05: "equal", 0.001: "not distinguishable"}
+    assert words == {0.05: "equal", 0.001: "no significant difference"}
 
 
 def test_a_round_that_was_not_shared_does_not_count_for_the_target(paths):

@@ -65,4 +65,4 @@ def test_the_default_study_claims_outcomes_although_a_run_was_disturbed(exported
     counts = sorted((row["runs_completed"], row["runs_counted"]) for row in rows)
     assert counts == [*[("7", "6")] * 2, *[("7", "7")] * 4]
     statuses = [row["baseline_significance"] for row in rows if row["baseline_significance"]]
-    assert statuses == ["faster", "faster", "not distinguishable"]
+    assert statuses == ["faster", "faster", "no significant difference"]

@@ -87,7 +87,7 @@ def test_two_runs_have_a_ratio_and_differences_but_no_interval_and_no_verdict(pa
 
 def test_alike_within_their_noise_they_are_not_distinguishable_and_nothing_explains_it(paths):
     row, _ = compared(paths, replace(SLOW, noise=0.05), seed=1)
-    assert row.significance in ("equal", "not distinguishable")
+    assert row.significance in ("equal", "no significant difference")
     assert pd.isna(row.largest_difference)
 
 
@@ -134,7 +134,7 @@ EXPLANATIONS = [
     ("slower", (-1, 5), (-1, 4), UNCLEAR),
     ("slower", (3, 5), (-1, 4), UNCLEAR),
     ("faster", (4, 5), (-6, 3), UNCLEAR),
-    ("not distinguishable", (-5, -4), (-1, 1), None),
+    ("no significant difference", (-5, -4), (-1, 1), None),
     (None, (-5, -4), (-1, 1), None),
 ]
 

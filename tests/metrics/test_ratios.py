@@ -60,7 +60,7 @@ ALONE = [
     (0.10, 0.01, "faster"),
     (-0.10, 0.01, "slower"),
     (0.01, 0.01, "equal"),
-    (0.05, 0.03, "not distinguishable"),
+    (0.05, 0.03, "no significant difference"),
     (0.05, None, None),
 ]
 
@@ -74,11 +74,11 @@ def test_a_ratio_is_ranked_called_equal_or_left_open(mean, error, word):
 
 def test_what_is_equal_depends_on_how_near_is_wanted():
     ratio = {"a": Estimate(0.01, 0.01, 9)}
-    assert significances(ratio, widest=0.01)["a"].word == "not distinguishable"
+    assert significances(ratio, widest=0.01)["a"].word == "no significant difference"
     ratio = Estimate(0.01, 0.01, 9)
     bound = equal_within(ratio)
     assert significances({"a": ratio}, widest=bound)["a"].word == "equal"
-    assert significances({"a": ratio}, widest=np.nextafter(bound, 0))["a"].word == "not distinguishable"
+    assert significances({"a": ratio}, widest=np.nextafter(bound, 0))["a"].word == "no significant difference"
 
 
 @pytest.mark.parametrize("higher_by", [0, 1])
@@ -92,10 +92,10 @@ def test_a_verdict_that_holds_alone_may_not_hold_among_many():
     barely = Estimate(0.10, 0.04, 9)
     assert significances({"a": barely})["a"].word == "faster"
     many = {str(position): barely for position in range(5)}
-    assert {significance.word for significance in significances(many).values()} == {"not distinguishable"}
+    assert {significance.word for significance in significances(many).values()} == {"no significant difference"}
 
 
-@pytest.mark.parametrize(("baselines", "word"), [(1, "faster"), (2, "not distinguishable")])
+@pytest.mark.parametrize(("baselines", "word"), [(1, "faster"), (2, "no significant difference")])
 def test_verdicts_on_several_baselines_are_made_together(baselines, word):
     """Each ratio has a p-value of 3 %: enough for one verdict of a study, and not for each of two."""
     plan = plan_of(2 * baselines, 3, order_seed=0)

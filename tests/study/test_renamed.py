@@ -1,5 +1,7 @@
 """Names of earlier versions: an error in a file that somebody writes, and read in what earlier versions recorded."""
 
+import copy
+
 import pytest
 import yaml
 
@@ -40,7 +42,7 @@ def test_each_new_name_exists_and_no_old_one():
 @pytest.mark.parametrize("key", GIVEN)
 def test_an_old_key_of_a_study_file_is_an_error_that_names_the_new_one(key, tmp_path):
     section = "" if key in renamed.STUDY_KEYS else "measurement" if key in MEASUREMENT else "constants"
-    study = {**STUDY, "measurement": {}}
+    study = copy.deepcopy({**STUDY, "measurement": {}})
     (study[section] if section else study)[key] = 1
     file = tmp_path / "example.yaml"
     file.write_text(yaml.safe_dump(study))
@@ -56,6 +58,38 @@ def test_an_old_key_of_a_cluster_file_is_an_error_that_names_the_new_one(key, tm
     with pytest.raises(StudyFileError) as caught:
         load_cluster(file)
     assert renamed_line(key, "") in str(caught.value)
+
+
+def test_a_required_key_by_its_old_name_is_one_error(tmp_path):
+    study = {("questions" if key == "sections" else key): value for key, value in STUDY.items()}
+    file = tmp_path / "example.yaml"
+    file.write_text(yaml.safe_dump(study))
+    with pytest.raises(StudyFileError) as caught:
+        load_study(file)
+    assert str(caught.value).splitlines() == [f"{file}: {renamed_line('questions', '')}"]
+
+
+@pytest.mark.parametrize(("old", "new"), renamed.ORDERS.items())
+def test_an_old_order_is_an_error_that_names_the_new_one(old, new, tmp_path):
+    file = tmp_path / "example.yaml"
+    file.write_text(yaml.safe_dump({**STUDY, "order": old}))
+    with pytest.raises(StudyFileError, match=f"order is '{old}'; it is named {new} now"):
+        load_study(file)
+
+
+def test_a_key_that_belongs_to_the_file_itself_is_said(tmp_path):
+    file = tmp_path / "example.yaml"
+    file.write_text(yaml.safe_dump({**STUDY, "measurement": {"precision": "2 %"}}))
+    with pytest.raises(
+        StudyFileError, match=r"measurement\.precision; it is named target_ci now, a key of the file itself"
+    ):
+        load_study(file)
+
+
+def test_an_old_column_has_its_new_name():
+    assert renamed.name_column("exposed_share_low") == "exposed_communication_share_low"
+    assert renamed.name_column("servers") == "parameter_servers"
+    assert renamed.name_column("throughput_low") is None
 
 
 def test_the_order_of_earlier_versions_and_their_windows_are_read():

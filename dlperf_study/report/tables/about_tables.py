@@ -57,7 +57,7 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
-    facts = {"Questions": formatting.listed(plan.sections) or "none", "Scaling": SCALING[plan.scaling]}
+    facts = {"Sections": formatting.listed(plan.sections) or "none", "Scaling": SCALING[plan.scaling]}
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     measurement = _MEASUREMENT
@@ -92,7 +92,7 @@ def _levels_text(name: str, values: pd.Series) -> str:
     if has_no_unit or unit in formatting.MEASURES:
         return levels
     # Units that are nouns are in the plural.
-    if levels == "1" and unit in ("runs", "steps", "samples", "collective_operations"):
+    if levels == "1" and unit in ("runs", "steps", "samples"):
         return counted(1, unit.removesuffix("s"))
     return f"{levels} {unit}"
 
@@ -309,7 +309,7 @@ def _self_test(dataset: Dataset) -> Result:
 
 _RULES: dict[str, Callable[[Dataset], Result]] = {
     "The study measured the baseline of every speedup, with the same framework and model": _baseline,
-    "Every configuration has as many runs as its outcomes need": _rounds,
+    "Every configuration has as many runs as its tests need": _rounds,
     "Runs of all configurations are interleaved in rounds": _order,
     "Every throughput and speedup has a 95 % CI": _intervals,
     "Every 95 % CI is as narrow as the study requests": _target,

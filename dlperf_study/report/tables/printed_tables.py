@@ -228,7 +228,7 @@ def _facts(published: Published, name: str) -> dict[str, str]:
             levels = " / ".join(map(formatting.display_name, levels.split(" / ")))
         conditions[COLUMNS[column].label] = levels
     facts = {
-        "ReportSection": source.question,
+        "Question": source.question,
         "Authors": source.authors,
         "Year": str(source.year or ""),
         "Page": source.url.removeprefix("https://"),

@@ -137,7 +137,7 @@ def unsupported(dataset: Dataset) -> Table:
 def runs(dataset: Dataset) -> Table:
     """Return every run, grouped by configuration and folder."""
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
-    columns = [_run_number(dataset.runs), TableColumn(Heading("RunStatus"), _outcome)]
+    columns = [_run_number(dataset.runs), TableColumn(Heading("Status"), _outcome)]
     # Lines of logs have times without a date, or none.
     if dataset.runs["started"].notna().any():
         columns.append(TableColumn(Heading.number("Started", "UTC"), _started))

@@ -126,5 +126,5 @@ def test_the_sources_have_their_question_and_the_same_facts_of_ours():
     table = printed_tables.sources(workers())
     rows = [row for group, row in zip(table.groups, table.rows, strict=True) if group == read_source(WIKI).title]
     wiki = {row[0].text: [cell.text for cell in row[1:]] for row in rows}
-    assert wiki["ReportSection"][0].startswith("How much faster does all-reduce make")
+    assert wiki["Question"][0].startswith("How much faster does all-reduce make")
     assert wiki["Device"] == ["CPU / GPU", "CPU"]

@@ -251,6 +251,6 @@ def test_a_run_without_memory_is_among_the_failures_where_others_completed():
     dataset = study(Planned(requested, Recipe(), runs=3))
     lacking = dataset.runs["status"].mask(dataset.runs["repetition"] == 3, "out_of_memory")
     some = tables.failures(replace(dataset, runs=dataset.runs.assign(status=lacking)))
-    assert some.column("RunStatus") == ["out of memory"]
+    assert some.column("Status") == ["out of memory"]
     none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(status="out_of_memory")))
     assert (none_fits.is_empty, "out of memory" in none_fits.empty) == (True, True)
