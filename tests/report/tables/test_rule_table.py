@@ -50,12 +50,12 @@ _BROKEN = [
     ("baseline", configurations_with(speedup=np.nan), "0 of 1 speedup"),
     ("baseline", configurations_with(model=["resnet50", "vgg16"]), "0 of 1 speedup"),
     (
-        "as its outcomes need",
+        "as its tests need",
         configurations_with(runs_counted=2),
         "at least 2 runs of each configuration, an interval needs 3",
     ),
     (
-        "as its outcomes need",
+        "as its tests need",
         configurations_with(speedup_rounds_missing=2),
         "at least 5 runs of each configuration, 2 more needed",
     ),
@@ -63,7 +63,7 @@ _BROKEN = [
     ("95 % CI", configurations_with(speedup_low=np.nan), "2 of 2 throughputs and 0 of 1 speedup"),
     ("95 % CI", configurations_with(throughput_low=np.nan), "0 of 2 throughputs and 1 of 1 speedup"),
     (
-        "as its outcomes need",
+        "as its tests need",
         runs_with(disturbed=True),
         "at least 5 runs of each configuration, 2 configurations with fewer than 3 undisturbed runs",
     ),

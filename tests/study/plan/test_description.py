@@ -58,7 +58,7 @@ def test_a_configuration_that_does_not_fit_has_no_runs_to_do(snapshot):
 def test_precision_blocks_and_what_gives_no_number_are_said(snapshot):
     plan = two_sizes(target_ci=0.02, max_repetitions=7, time_budget_minutes=30.0)
     assert describe(plan) == snapshot
-    in_blocks = "Runs are measured in blocks: ratios have neither an interval nor a verdict."
+    in_blocks = "Runs are measured in sequential order: ratios get no CI and no test."
     assert in_blocks in describe(two_sizes(order="sequential"))
     in_rounds = describe(two_sizes())
     for sentence in ("Measuring ends", "nor in their time", in_blocks):
