@@ -14,7 +14,6 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.execution.pending import PendingExecution, added_round, find_pending, unmeasured_runs
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import ConfigurationRuns
-from dlperf_study.records import run
 from dlperf_study.study import validation
 from dlperf_study.study.job import BY_HAND, Turn
 from dlperf_study.study.order import planned_executions
@@ -74,8 +73,7 @@ def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan, monkeyp
         reads[path.name] += 1
         return read_text_file(path)
 
-    for module in (run, validation):
-        monkeypatch.setattr(module, "read_text_file", counted_text)
+    monkeypatch.setattr(validation, "read_text_file", counted_text)
     assert pending(plan) == []
     assert reads == {"run.json": 9, "rank-00000.jsonl": 9, "rank-00001.jsonl": 9}
 

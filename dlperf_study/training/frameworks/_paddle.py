@@ -18,11 +18,17 @@ WITHOUT_FUSION = {"sgd": "SGD", "adamw": "AdamW"}
 CPU_REASON = "amp_guard can only be enabled on CUDAPlace, XPUPlace, and CustomPlace"
 _NO_SHARDING = "group_sharded_parallel only support gpu, xpu and custom_device now"
 #: What ``fleet`` of Paddle 3.0 divides on GPUs only: the parameter and its least value that asks for it, what is
-#: divided, Paddle's message on CPUs, and the framework that divides it there.
+#: divided, Paddle's message on CPUs, and what divides it there.
 _ON_GPUS_ONLY = (
-    ("tensor_parallel", 2, "matrices", "Only support xpu, gpu and custom_device now, but this is cpu", "torch_tensor"),
-    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline"),
-    ("zero_stage", SHARDED_PARAMETERS, "gradients and parameters", _NO_SHARDING, "torch_zero"),
+    (
+        "tensor_parallel",
+        2,
+        "matrices",
+        "Only support xpu, gpu and custom_device now, but this is cpu",
+        "torch_tensor divides them",
+    ),
+    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"),
+    ("zero_stage", SHARDED_PARAMETERS, "gradients and parameters", _NO_SHARDING, "torch_zero divides them"),
 )
 #: The parameters that ``parallel_obstacles`` refuses.
 REFUSED_BY_NAME = tuple(entry[0] for entry in _ON_GPUS_ONLY)
@@ -47,11 +53,11 @@ def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
 
 def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
     """Yield what Paddle does not divide, and what does."""
-    for parameter, least, divided, message, framework in _ON_GPUS_ONLY:
+    for parameter, least, divided, message, instead in _ON_GPUS_ONLY:
         value = getattr(configuration, parameter)
         if value < least:
             continue
-        setting, instead = f"{parameter} {value}", f"{framework} divides them"
+        setting = f"{parameter} {value}"
         if device == "gpu":
             yield f"{setting} is not built for Paddle, whose fleet divides {divided} on GPUs alone; {instead}"
         else:

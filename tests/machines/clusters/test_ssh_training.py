@@ -152,7 +152,7 @@ def check_link(place: Workplace, names: list[str]) -> None:
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
     assert "interconnect 50 Mbit/s" in page
-    assert printed_seconds(page, "communication", "Communication-only time") == [
+    assert printed_seconds(page, "communication_alone", "Communication-only time") == [
         pytest.approx(GRADIENTS / LINK, rel=0.25)
     ]
 

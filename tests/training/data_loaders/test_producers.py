@@ -49,5 +49,6 @@ def test_a_remote_producer_needs_another_node():
 def test_sources_of_images_need_a_set():
     for name in ("files", "dali"):
         obstacles = data_loaders.load(name).obstacles
-        assert list(obstacles(configuration(), "paddle")) == [f"data_loader {name} needs an image_dataset"]
-        assert list(obstacles(replace(configuration(), image_dataset="pictures"), "paddle")) == []
+        requested = configuration(data_loader=name)
+        assert list(obstacles(requested, "paddle")) == [f"data_loader {name} needs an image_dataset"]
+        assert list(obstacles(replace(requested, image_dataset="pictures"), "paddle")) == []
