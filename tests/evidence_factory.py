@@ -22,8 +22,7 @@ from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE, TUNED
 from dlperf_study.training.worker.windows import communication_sizes
 
-PEAK_FLOPS = 1.0e12
-PARAMETERS = 1_000_000
+PEAK_FLOPS, PARAMETERS = 1.0e12, 1_000_000
 GRADIENT_BYTES = 4 * PARAMETERS
 FLOPS_PER_SAMPLE = 2.0e9
 CODE = "0" * 64
@@ -392,11 +391,10 @@ def example_study(
 
 def _entry(item: Planned, first: Configuration) -> Entry:
     reference = item.reference.configuration_id if item.reference else None
-    unstated = item.configuration.unstated
     return Entry(
         configuration=item.configuration,
         baseline_id=(item.baseline or first).configuration_id,
         unsupported=item.unsupported,
         reference_id=reference,
-        unstated=unstated,
+        unstated=item.configuration.unstated,
     )

@@ -220,4 +220,4 @@ def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
             level_name(name, value) if isinstance(value, str) else value for value in measured[name]
         ]
     values = [format_column(row, metric) for row in measured.itertuples()]
-    return printed.join(pd.DataFrame(values, columns=[axis_label(metric), "95 % interval"]))
+    return printed.join(pd.DataFrame(values, columns=[axis_label(metric), "95 % CI"]))

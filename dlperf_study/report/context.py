@@ -34,7 +34,7 @@ _IN_TOKENS = {
 
 
 NO_SOURCES = "The study names no published source."
-MEANS = "Values are means over counted runs, of rates the geometric mean."
+MEANS = "Values are means over counted runs; means of throughput are geometric."
 #: How large a sample is: of an image, of a sequence.
 SIZES = ("image_size", "sequence_length")
 #: Parameters that a caption names in any case, or that tables name in its place.
@@ -120,7 +120,7 @@ def _sizes(rows: pd.DataFrame) -> list[str]:
 def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
     of_predictions = text_if("prediction" in dataset.plan.sections, f", those of predictions {100 * COVERAGE:g} %")
-    return f"brackets and bars are 95 % intervals{of_predictions}"
+    return f"brackets and bars are 95 % CIs{of_predictions}"
 
 
 def stretch_of_time(runs: pd.DataFrame) -> str:

@@ -38,7 +38,7 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
     "communication": figures.communication,
     "comparison": figures.comparison,
 }
-_BRACKETS = "Brackets: 95 % intervals over runs."
+_BRACKETS = "Brackets: 95 % CIs over runs."
 _OF_ITSELF = "1"
 
 

@@ -59,8 +59,8 @@ def test_the_frames_are_those_of_the_dataset_by_identity(study: StudyResults) ->
     steps = dataset.steps.query(
         "configuration_id == @first.configuration_id and repetition == 1 and window == 'training'"
     )
-    found = study.steps.loc[first["configuration_id"], 1].xs("training", level="window")
-    assert found["seconds"].tolist() == steps["seconds"].tolist()
+    indexed = study.steps.loc[first["configuration_id"], 1].xs("training", level="window")
+    assert indexed["seconds"].tolist() == steps["seconds"].tolist()
     assert list(study.diagnostics.columns) == [name for name in dataset.diagnostics if name != "configuration_id"]
 
 

@@ -59,10 +59,10 @@ def test_numbers_depend_on_what_reads_the_images(monkeypatch):
 
 def test_numbers_depend_on_the_folder_of_the_images():
     """The same name may be another set on another cluster file: fewer, larger or slower images."""
-    asked = replace(ASKED, data_loader="files", image_dataset="photographs")
+    with_images = replace(ASKED, data_loader="files", image_dataset="photographs")
     one, other = (replace(CLUSTER, image_datasets={"photographs": folder}) for folder in ("/fast", "/slow"))
-    assert digest(asked, one) == digest(asked, replace(one, interconnect="another"))
-    assert digest(asked, one) != digest(asked, other)
+    assert digest(with_images, one) == digest(with_images, replace(one, interconnect="another"))
+    assert digest(with_images, one) != digest(with_images, other)
     assert digest(ASKED, one) == digest(ASKED, other)
 
 

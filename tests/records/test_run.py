@@ -75,9 +75,9 @@ def test_a_parameter_of_an_earlier_version_is_left_out(paths):
 
 def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path, snapshot):
     """A run that trains alone has no further window, and one that is broken down lacks none."""
-    paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repetitions=6, breakdown_from=2)
-    assert asked.configuration_id == ASKED.configuration_id
-    alone, broken_down = (write_run(paths, asked, repetition) for repetition in (1, 2))
+    paths, repeated = StudyPaths(tmp_path), configuration(devices_per_node=2, repetitions=6, breakdown_from=2)
+    assert repeated.configuration_id == ASKED.configuration_id
+    alone, broken_down = (write_run(paths, repeated, repetition) for repetition in (1, 2))
     assert list(read_run(alone).ranks[0].windows) == ["warmup", "training"]
     computation = ["computation_before", "training", "computation_after"]
     assert list(read_run(broken_down).ranks[0].windows) == ["warmup", *computation, *COMMUNICATIONS]

@@ -58,7 +58,7 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
         "color": SOFT,
         "linewidth": 3,
         "alpha": 0.6,
-        "label": "95 % interval of what is exposed",
+        "label": "95 % CI of exposed communication",
     }
     if not np.isnan(bounds).all():
         axes.hlines(rows["y"] + layout.bar_height / 3, *interval_ends, **interval)

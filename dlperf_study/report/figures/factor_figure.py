@@ -29,7 +29,7 @@ _HEADROOM = 0.04
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
 SETTING, MOST_SETTINGS = "setting", 40
 MOST_LEVELS = 60
-EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
+EXPLANATION = "Mark: mean over runs; bar: 95 % CI; open marks have none. Levels are at equal distances."
 IDEAL = "Dotted: ideal."
 
 

@@ -22,7 +22,7 @@ from dlperf_study.report.formatting import fitting_unit, format_bounded
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.table_builders import intervals
 
-IDEAL, BOUND = "ideal", "bound"
+IDEAL, BOUND = "ideal", "full overlap"
 Item = TypeVar("Item")
 MOST_LABELS = 6
 _LETTERS = {"page": 26, "column": 20}
