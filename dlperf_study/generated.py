@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.formats import all_formats
 from dlperf_study.machines import launchers
@@ -140,7 +140,7 @@ def parameter_table(parameters: Mapping[str, Parameter]) -> str:
     """Return a table in Markdown: default, valid values and meaning of each parameter."""
     lines = ["| parameter | default | values | meaning |", "|---|---|---|---|"]
     for name, parameter in parameters.items():
-        default = "must be given" if parameter.default is None else f"`{level(parameter.default)}`"
+        default = "must be given" if parameter.default is None else f"`{value_text(parameter.default)}`"
         meaning = f"{parameter.meaning}; {parameter.note}" if parameter.note else parameter.meaning
         lines.append(f"| `{name}` | {default} | {_valid_values(parameter)} | {meaning} |")
     return "\n".join(lines)
@@ -209,11 +209,11 @@ def between_markers(page: str, name: str, content: str) -> str:
 
 
 def _valid_values(parameter: Parameter) -> str:
-    """Return the values that a parameter may have, in Markdown: its levels or bounds, and the unit."""
+    """Return the values that a parameter may have, in Markdown: all of them or the bounds, and the unit."""
     parts = {"framework": frameworks.names, "model": models.names, "data_loader": data_loaders.names}
-    levels = parts[parameter.name]() if parameter.name in parts else parameter.levels
-    if levels:
-        return ", ".join(f"`{level}`" for level in levels)
+    values = parts[parameter.name]() if parameter.name in parts else parameter.allowed_values
+    if values:
+        return ", ".join(f"`{value}`" for value in values)
     if parameter.type is bool:
         return "`true`, `false`"
     if parameter.bounds is None:

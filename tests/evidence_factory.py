@@ -238,8 +238,8 @@ def _first_steps(asked: Configuration) -> dict[str, Any]:
     if asked.precision not in COMPUTED_IN:
         return {}
     facts = {"computed_in": COMPUTED_IN[asked.precision], "first_steps": 1, "first_steps_seconds": 1.0}
-    levels = {name: getattr(asked, name) for name in TUNED}
-    return facts | {"tuning": {name: level for name, level in levels.items() if level != LIBRARYS_CHOICE}}
+    values = {name: getattr(asked, name) for name in TUNED}
+    return facts | {"tuning": {name: value for name, value in values.items() if value != LIBRARYS_CHOICE}}
 
 
 def gradient_bytes(asked: Configuration, recipe: Recipe) -> int:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS, Program
 from dlperf_study.study.program_section import ProgramSection
@@ -29,7 +29,7 @@ def test_the_page_has_every_start_and_every_key_with_its_default():
     page = (DOCS / "own-programs.md").read_text(encoding="utf-8")
     for name, field in ProgramSection.model_fields.items():
         if isinstance(field.default, str):
-            assert f"| `{name}` | `{level(field.default)}` |" in page
+            assert f"| `{name}` | `{value_text(field.default)}` |" in page
 
 
 def test_the_page_has_every_placeholder_and_no_other():

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import launcher_sections
@@ -35,7 +35,7 @@ def test_the_page_on_study_files_gives_the_defaults_of_a_section(name):
     page = (DOCS / "study-files.md").read_text(encoding="utf-8")
     for key, field in SECTIONS[name].model_fields.items():
         if isinstance(field.default, int | float):
-            assert re.search(rf"^\| [^|]*\| `{key}` \| {level(field.default)} \|", page, re.MULTILINE), key
+            assert re.search(rf"^\| [^|]*\| `{key}` \| {value_text(field.default)} \|", page, re.MULTILINE), key
 
 
 EXAMPLES = [block for block in blocks(DOCS / "study-files.md", "yaml") if not block.startswith("#")]

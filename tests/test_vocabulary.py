@@ -29,6 +29,12 @@ RETIRED = {
     "reckoned": "computed",
     **dict.fromkeys(("stands", "lies", "beside", "behind", "another"), "is, next to, after, different"),
     **dict.fromkeys(("bears", "lacks", "lacking", "brings"), "has, is missing, provides"),
+    "level": "value",
+}
+#: Where a retired word has another meaning, which is right: in identifiers that match, as ``module.py: identifier``.
+OTHER_MEANINGS = {
+    # A stretch of a log at one throughput, a depth of the waterfall, and O1 and O2 of Paddle's mixed precision.
+    "level": "throughput_levels|throughput_series|steady_state|job_rates|metrics/waterfall|libraries/paddle",
 }
 #: Names of local variables that do not say what they hold.
 VAGUE_LOCALS = re.findall(
@@ -68,6 +74,10 @@ def retired_words(identifier: str) -> set[str]:
     return {word for word in RETIRED if re.search(rf"(?:^|_){word}s?(?:_|$)", snake_case)}
 
 
+def has_other_meaning(word: str, use: str) -> bool:
+    return word in OTHER_MEANINGS and re.search(OTHER_MEANINGS[word], use) is not None
+
+
 def describe(uses: Counter[str]) -> str:
     return "\n".join(f"{count} x {use}" for use, count in sorted(uses.items()))
 
@@ -76,8 +86,10 @@ def test_retired_words_are_in_no_identifier():
     uses: Counter[str] = Counter()
     for file in FILES:
         for identifier in set(identifiers(file)):
-            for word in retired_words(identifier):
-                uses[f"{file.relative_to(PROJECT)}: {identifier} ({RETIRED[word]})"] += 1
+            use = f"{file.relative_to(PROJECT)}: {identifier}"
+            uses.update(
+                f"{use} ({RETIRED[word]})" for word in retired_words(identifier) if not has_other_meaning(word, use)
+            )
     assert uses.total() <= RETIRED_USES_LEFT, describe(uses)
 
 

@@ -16,8 +16,8 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.report.figures.factor_figure import SETTING, axis_label
-from dlperf_study.report.formatting import format_column, level_name, listed
-from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.formatting import format_column, listed, value_name
+from dlperf_study.report.series import ordered_values
 from dlperf_study.study.study import source_names
 
 PUBLISHED = "published: "
@@ -41,7 +41,7 @@ def data_rows(name: str) -> pd.DataFrame:
     return rows
 
 
-#: The entries of a menu that choose no factor, and all that differ; how many factors have their levels in view.
+#: The entries of a menu that choose no factor, and all that differ; how many factors have their values in view.
 NO_FACTOR, ALL_FACTORS, MOST_FILTERS = "(none)", "(all that differs)", 8
 #: Sorted and searched in the page, all rows of it: some studies have hundreds.
 _TABLE: dict[str, Any] = {
@@ -54,7 +54,7 @@ _TABLE: dict[str, Any] = {
 
 
 def explore(name: str = "") -> ipywidgets.Widget:
-    """Return menus that choose data, metric, factors and levels.
+    """Return menus that choose data, metric, factors and values.
 
     ``name``: of the data that is shown first, a name of ``data_names``. Where there is no such data, the view says so,
     and its menu has the names there are.
@@ -106,7 +106,7 @@ class _Explorer:
         self._offer_choices()
 
     def _offer_choices(self) -> None:
-        """Offer the metrics, factors and levels of the data."""
+        """Offer the metrics, factors and values of the data."""
         self._is_offering = True
         metrics, varying = known_metrics(self._rows), varying_columns(self._rows)
         factors = varying or ["world_size"]
@@ -123,14 +123,14 @@ class _Explorer:
         self._show()
 
     def _boxes(self, factor: str) -> dict[Any, ipywidgets.Checkbox]:
-        """Return a checked box for each level of a factor."""
+        """Return a checked box for each value of a factor."""
         boxes = {}
-        for level in ordered_levels(self._rows[factor]):
+        for value in ordered_values(self._rows[factor]):
             box = ipywidgets.Checkbox(
-                value=True, description=level_name(factor, level), indent=False, layout={"width": "max-content"}
+                value=True, description=value_name(factor, value), indent=False, layout={"width": "max-content"}
             )
             box.observe(self._changed, "value")
-            boxes[level] = box
+            boxes[value] = box
         return boxes
 
     def _show(self) -> None:
@@ -138,15 +138,15 @@ class _Explorer:
         chosen: dict[str, list[Any]] = {}
         for name, boxes in self._filters.items():
             if not all(box.value for box in boxes.values()):
-                chosen[name] = [level for level, box in boxes.items() if box.value]
+                chosen[name] = [value for value, box in boxes.items() if box.value]
         rows = self._rows
-        for name, levels in chosen.items():
-            rows = rows[rows[name].isin(levels)]
+        for name, values in chosen.items():
+            rows = rows[rows[name].isin(values)]
         if rows.empty:
-            unticked = [axis_label(name) for name, levels in chosen.items() if not levels]
-            tick = "has all of the ticked levels"
+            unticked = [axis_label(name) for name, values in chosen.items() if not values]
+            tick = "has all of the ticked values"
             if unticked:
-                tick = f"is selected: tick a level of {listed(unticked)}"
+                tick = f"is selected: tick a value of {listed(unticked)}"
             self._refuse(f"no configuration {tick}")
             return
         try:
@@ -169,11 +169,11 @@ class _Explorer:
         if name.startswith(PUBLISHED):
             lines = ["import dlperf_study", "from dlperf_study.api.plot import plot_metric", ""]
             lines.append(f"points = dlperf_study.published({name.removeprefix(PUBLISHED)!r}, points=True)")
-            lines += [f"points = points[points[{factor!r}].isin({levels!r})]" for factor, levels in chosen.items()]
+            lines += [f"points = points[points[{factor!r}].isin({values!r})]" for factor, values in chosen.items()]
             return "\n".join([*lines, f"plot_metric(points, {arguments}, title={name!r})"])
         if not self._hue.value and not self._col.value:
             arguments += ", hue=''"
-        selection = ", ".join(f"{factor}={levels!r}" for factor, levels in chosen.items())
+        selection = ", ".join(f"{factor}={values!r}" for factor, values in chosen.items())
         sel = ""
         if chosen:
             sel = f".sel({selection})"
@@ -217,7 +217,7 @@ def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     printed = pd.DataFrame(index=range(len(measured)))
     for name in varying_columns(rows):
         printed[axis_label(name)] = [
-            level_name(name, value) if isinstance(value, str) else value for value in measured[name]
+            value_name(name, value) if isinstance(value, str) else value for value in measured[name]
         ]
     values = [format_column(row, metric) for row in measured.itertuples()]
     return printed.join(pd.DataFrame(values, columns=[axis_label(metric), "95 % CI"]))

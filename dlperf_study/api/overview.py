@@ -6,12 +6,12 @@ from dlperf_study.core.wording import counted, list_first
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.page_findings import page_findings
-from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.series import ordered_values
 from dlperf_study.report.tables.about_tables import added_runs
 from dlperf_study.report.tables.study_tables import measured
 from dlperf_study.study.job import RunStatus
 
-_MOST_LEVELS = 6
+_MOST_VALUES = 6
 
 
 def text(dataset: Dataset, factors: list[str], name: str) -> str:
@@ -40,8 +40,8 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     completed, planned = int(rows["runs_completed"].sum()), int(rows["runs_planned"].sum())
     varied = []
     for name in factors:
-        levels = list(map(str, ordered_levels(rows[name])))
-        varied.append(f"{name} {list_first(levels, _MOST_LEVELS)}")
+        values = list(map(str, ordered_values(rows[name])))
+        varied.append(f"{name} {list_first(values, _MOST_VALUES)}")
     facts = {
         "configurations": f"{len(dataset.measured)} of {len(rows)} measured",
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",

@@ -1,4 +1,4 @@
-"""Figures of a study: any metric over the levels of a factor, in seaborn's words, and those of the report."""
+"""Figures of a study: any metric over the values of a factor, in seaborn's words, and those of the report."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -26,7 +26,7 @@ METRICS = (
 )
 #: What varies besides the parameters of a configuration, the number of devices first.
 _FURTHER_FACTORS = ("world_size", "global_batch", "table", "program", "mode")
-#: What trains, and where it was printed: named also where other levels say it too.
+#: What trains, and where it was printed: named also where other values say it too.
 _ALWAYS_NAMED = ("framework", "model", "table", "program")
 #: What may change along a line over the number of devices.
 _ALONG_DEVICES = ("nodes", "devices_per_node", "parameter_servers", "batch_per_device", "global_batch")
@@ -66,8 +66,8 @@ def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
 def _differs(rows: pd.DataFrame, name: str, x: str, factors: Sequence[str]) -> bool:
     """Return whether a factor varies within a line or mark."""
     grouping = list(factors) if x == "world_size" and name not in _ALONG_DEVICES else [x, *factors]
-    levels = rows.groupby(grouping, dropna=False)[name] if grouping else rows[name]
-    return bool(np.max(levels.nunique()) > 1)
+    values = rows.groupby(grouping, dropna=False)[name] if grouping else rows[name]
+    return bool(np.max(values.nunique()) > 1)
 
 
 def separating_factors(rows: pd.DataFrame, x: str, has_panels: bool = True) -> tuple[str, str]:
@@ -96,10 +96,10 @@ def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:
         if not _differs(rows, name, x, [*rest, *filter(None, [col])]):
             factors = rest
     labels = []
-    for levels in rows[factors].itertuples(index=False, name=None):
-        named = dict(zip(factors, levels, strict=True))
-        unusual = {name: level for name, level in named.items() if not series.goes_without_saying(name, level)}
-        labels.append(series.joined(*(series.level_label(name, level) for name, level in (unusual or named).items())))
+    for values in rows[factors].itertuples(index=False, name=None):
+        named = dict(zip(factors, values, strict=True))
+        unusual = {name: value for name, value in named.items() if not series.goes_without_saying(name, value)}
+        labels.append(series.joined(*(series.value_label(name, value) for name, value in (unusual or named).items())))
     return pd.Series(labels, rows.index, dtype=str)
 
 
@@ -114,13 +114,13 @@ def require(name: str, choices: list[str], kind: str) -> None:
 def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = "", title: str = "") -> Figure:
     """Return a figure of ``y`` over ``x``, with 95 % CIs.
 
-    A row without an interval has an open mark. Rows that state no level of a factor are left out, and counted in the
+    A row without an interval has an open mark. Rows that state no value of a factor are left out, and counted in the
     caption.
 
     Args:
         rows: configurations of a study, or points of a published source
         x, y: a factor, and a metric
-        hue, col: factors whose levels have a colour or a panel of their own; empty for none; ``setting`` is all that
+        hue, col: factors whose values have a colour or a panel of their own; empty for none; ``setting`` is all that
             differs besides
         title: what the rows are of
 
@@ -132,7 +132,7 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     if x == "world_size" and y in (SPEEDUP, EFFICIENCY):
         caption += f" {IDEAL}"
     if left_out:
-        caption += f" {counted(left_out, 'row')} left out: no level is stated."
+        caption += f" {counted(left_out, 'row')} left out: no value is stated."
     heading = f"{title}: {COLUMNS[y].words}" if title else COLUMNS[y].label
     draw = None
     if len(chart.rows):

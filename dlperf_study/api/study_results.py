@@ -14,7 +14,7 @@ from dlperf_study.api.plot import Plot, known_metrics, require
 from dlperf_study.api.predictions import StudyPredictions, requested_sizes
 from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import level, unknown_name
+from dlperf_study.core.wording import unknown_name, value_text
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, find_measurement, in_order, study_measurements
 from dlperf_study.dataset.measurement_comparison import compare_measurements
@@ -100,7 +100,7 @@ class StudyResults:
         names = dict.fromkeys((*self.dataset.plan.factors, *PARAMETERS))
         factors: list[str] = []
         for name in varying(rows, filter(rows.__contains__, names)):
-            # Other columns count if configurations with equal levels of the factors before them differ in them.
+            # Other columns count if configurations with equal values of the factors before them differ in them.
             combinations = len(rows.drop_duplicates(factors)) if factors else 1
             is_independent = len(rows.drop_duplicates([*factors, name])) > combinations
             if name in self.dataset.plan.factors or is_independent:
@@ -117,22 +117,22 @@ class StudyResults:
         """What each column is: its ``label``, ``unit`` and ``definition``, by name."""
         return Columns({name: column_named(name) for name in (*COLUMNS, *self.dataset.configurations)})
 
-    def sel(self, **levels: Any) -> "StudyResults":
-        """Return the results with these levels of factors.
+    def sel(self, **values: Any) -> "StudyResults":
+        """Return the results with these values of factors.
 
         Ratios stay relative to the declared baselines, also where these are not selected.
 
-        Raises DlperfStudyError, with the closest ones, for an unknown name or level, and if no configuration is left.
+        Raises DlperfStudyError, with the closest ones, for an unknown name or value, and if no configuration is left.
         """
         rows = self.dataset.configurations
         # Of a user's program most parameters of this package are unstated.
         selectable = [name for name in _SELECTABLE if rows[name].notna().any()]
-        for name, wanted in levels.items():
+        for name, wanted in values.items():
             require(name, [*dict.fromkeys((*self.dataset.plan.factors, *selectable))], "factor")
-            rows = rows[rows[name].isin(_known_levels(self.dataset.configurations[name], wanted))]
+            rows = rows[rows[name].isin(_known_values(self.dataset.configurations[name], wanted))]
         if rows.empty:
-            wanted_levels = ", ".join(f"{name}={wanted!r}" for name, wanted in levels.items())
-            raise DlperfStudyError(f"{self.name}: no configuration has {wanted_levels}")
+            wanted_values = ", ".join(f"{name}={wanted!r}" for name, wanted in values.items())
+            raise DlperfStudyError(f"{self.name}: no configuration has {wanted_values}")
         return StudyResults(replace(self._measurement, dataset=self.dataset.only(rows)))
 
     def summary(self, *metrics: str) -> pd.DataFrame:
@@ -150,8 +150,8 @@ class StudyResults:
             require(str(name), [column for column in rows if column in COLUMNS and COLUMNS[column].is_number], "metric")
             columns[name, "mean"] = rows[name]
             columns |= {(name, bound): rows[f"{name}_{bound}"] for bound in _BOUNDS if f"{name}_{bound}" in rows}
-        levels = rows[self.factors or ["world_size"]]
-        index = pd.MultiIndex.from_frame(levels) if len(levels.columns) > 1 else pd.Index(levels.squeeze(axis=1))
+        values = rows[self.factors or ["world_size"]]
+        index = pd.MultiIndex.from_frame(values) if len(values.columns) > 1 else pd.Index(values.squeeze(axis=1))
         return pd.DataFrame(columns).set_axis(index).rename_axis(columns=["metric", None])
 
     def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
@@ -251,12 +251,12 @@ def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
     return replace(measurement, dataset=measurement.dataset.only(selected))
 
 
-def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
-    """Return levels as a list; raises DlperfStudyError for unknown ones."""
+def _known_values(column: pd.Series, wanted: Any) -> list[Any]:
+    """Return values as a list; raises DlperfStudyError for unknown ones."""
     is_single = isinstance(wanted, str) or not isinstance(wanted, Iterable)
-    chosen, levels = [wanted] if is_single else list(wanted), series.ordered_levels(column)
+    chosen, values = [wanted] if is_single else list(wanted), series.ordered_values(column)
     for value in chosen:
-        if value not in levels:
-            message = unknown_name(f"{column.name} is", str(value), "levels", map(level, levels))
+        if value not in values:
+            message = unknown_name(f"{column.name} is", str(value), "values", map(value_text, values))
             raise DlperfStudyError(message)
     return chosen

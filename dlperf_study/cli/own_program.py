@@ -34,11 +34,11 @@ def new(options: argparse.Namespace) -> int:
     constants: dict[str, Scalar] = {}
     if "{batch_per_device}" in guess.command:
         constants["batch_per_device"] = 8
-    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1]}
+    values: dict[str, Sequence[Scalar]] = {"devices_per_node": [1]}
     if guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes:
-        levels = {"devices_per_node": [1, 2]}
+        values = {"devices_per_node": [1, 2]}
     study = NewStudy(
-        name, guess.command, levels, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
+        name, guess.command, values, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
     )
     study = _equalise_threads(study)
     path = _write(study, folder, "another name")
@@ -48,7 +48,7 @@ def new(options: argparse.Namespace) -> int:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Measure a command over the levels of its placeholders: write its study file, measure, and build the report."""
+    """Measure a command over the values of its placeholders: write its study file, measure, and build the report."""
     folder = Path.cwd()
     study = _equalise_threads(_requested_study(options, folder))
     _check_names(study)
@@ -89,13 +89,13 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
     command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
     scripts = find_scripts(command, folder)
     steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
-    constants = dict(_level("--fixed", argument) for argument in options.fixed)
+    constants = dict(_value("--fixed", argument) for argument in options.fixed)
     if options.batch_per_device:
         constants["batch_per_device"] = options.batch_per_device
     return NewStudy(
         _study_name(options.name or (scripts[0].stem if scripts else Path(options.program[0]).stem)),
         command,
-        dict(_levels("--over", argument) for argument in options.over),
+        dict(_values("--over", argument) for argument in options.over),
         start=options.start or guess_start(command),
         steps=steps,
         constants=constants,
@@ -130,27 +130,27 @@ def _study_name(name: str) -> str:
     return f"study_{plain}"
 
 
-def _levels(option: str, argument: str) -> tuple[str, list[Scalar]]:
-    """Return a placeholder and its levels, from ``name=1,2``."""
-    name, _, values = argument.partition("=")
-    if not name or not values:
-        raise StudyFileError(f"{option} {argument!r}: write a name and its levels, as {option} devices_per_node=2")
-    levels = []
-    for value in values.split(","):
+def _values(option: str, argument: str) -> tuple[str, list[Scalar]]:
+    """Return a placeholder and its values, from ``name=1,2``."""
+    name, _, listed = argument.partition("=")
+    if not name or not listed:
+        raise StudyFileError(f"{option} {argument!r}: write a name and its values, as {option} devices_per_node=2")
+    values = []
+    for element in listed.split(","):
         # As YAML reads it: ``2`` is a number, ``true`` no text.
-        level = parse_mapping(f"level: {value}".encode(), f"{option} {argument!r}")["level"]
-        if not isinstance(level, Scalar):
+        value = parse_mapping(f"value: {element}".encode(), f"{option} {argument!r}")["value"]
+        if not isinstance(value, Scalar):
             raise StudyFileError(f"{option} {argument!r}: {value!r} is no text, number, true or false")
-        levels.append(level)
-    return name, levels
+        values.append(value)
+    return name, values
 
 
-def _level(option: str, argument: str) -> tuple[str, Scalar]:
-    """Return a placeholder and its only level, from ``name=1``."""
-    name, levels = _levels(option, argument)
-    if len(levels) > 1:
-        raise StudyFileError(f"{option} {argument!r}: {name} has {len(levels)} levels; give them to --over")
-    return name, levels[0]
+def _value(option: str, argument: str) -> tuple[str, Scalar]:
+    """Return a placeholder and its only value, from ``name=1``."""
+    name, values = _values(option, argument)
+    if len(values) > 1:
+        raise StudyFileError(f"{option} {argument!r}: {name} has {len(values)} values; give them to --over")
+    return name, values[0]
 
 
 def _check_names(study: NewStudy) -> None:

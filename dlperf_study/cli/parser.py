@@ -40,7 +40,7 @@ _FUNCTION = """{prefix}_dlperf_study() {{
         *) COMPREPLY=($(compgen -W "{words}" -- "$current"));;
     esac
     [[ $current == -* || -z $command ]] || COMPREPLY+=($(compgen -f -- "$current"))
-    # Levels follow at once.
+    # Values follow at once.
     [[ ${{COMPREPLY[0]}} != *= ]] || compopt -o nospace 2>/dev/null
 }}
 complete -o filenames -F _dlperf_study {script}"""
@@ -48,7 +48,7 @@ complete -o filenames -F _dlperf_study {script}"""
 _PREFIXES = {"bash": "", "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"}
 
 
-#: The options that give a placeholder levels: those names are completed that every program may have.
+#: The options that give a placeholder values: those names are completed that every program may have.
 _OF_PLACEHOLDERS = ("over", "fixed")
 
 
@@ -191,7 +191,7 @@ def _add_program_commands(commands: "argparse._SubParsersAction[argparse.Argumen
     parser.add_argument(
         "program", nargs="+", metavar="-- COMMAND", help="with placeholders: {devices_per_node}, {steps}"
     )
-    over_help = "levels of a placeholder: devices_per_node=1,2"
+    over_help = "values of a placeholder: devices_per_node=1,2"
     parser.add_argument("--over", action="append", required=True, metavar="NAME=A,B", help=over_help)
     parser.add_argument("--fixed", action="append", default=[], metavar="NAME=A", help="one value of a placeholder")
     parser.add_argument(

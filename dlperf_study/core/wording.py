@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-#: What other programs call a key or a level of a study file that has another name here.
+#: What other programs call a key or a value of a study file that has another name here.
 _NAMES_ELSEWHERE = {
     **dict.fromkeys(("batch", "batch_size", "bs", "micro_batch_size", "per_device_batch_size"), "batch_per_device"),
     **dict.fromkeys(("gpus", "n_gpus", "num_gpus", "devices", "workers", "processes"), "devices_per_node"),
@@ -69,8 +69,8 @@ def as_yaml(value: object) -> str:
     return repr(value)
 
 
-def level(value: object) -> str:
-    """Return a level as a study file has it: ``0.5``."""
+def value_text(value: object) -> str:
+    """Return a value as a study file has it: ``0.5``."""
     if isinstance(value, str):
         return value
     return as_yaml(value)

@@ -71,7 +71,7 @@ def configurations_table(
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
     """Return each configuration's kind of device by identity; None for both."""
     kinds = runs.dropna(subset=["device"]).groupby("configuration_id")["device"].unique()
-    return {configuration_id: levels[0] if len(levels) == 1 else None for configuration_id, levels in kinds.items()}
+    return {configuration_id: values[0] if len(values) == 1 else None for configuration_id, values in kinds.items()}
 
 
 def rate_column(rows: pd.DataFrame, plan: Plan) -> str:

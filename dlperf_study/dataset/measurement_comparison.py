@@ -210,13 +210,13 @@ def _condition_changes(before: Measurement, after: Measurement) -> tuple[Conditi
     """Return the conditions recorded in both and different."""
     differing = []
     for column in CONDITIONS:
-        levels_before, levels_after = _levels(before, after, column), _levels(after, before, column)
-        if levels_before and levels_after and set(levels_before) != set(levels_after):
-            differing.append(ConditionChange(column, levels_before, levels_after))
+        values_before, values_after = _values(before, after, column), _values(after, before, column)
+        if values_before and values_after and set(values_before) != set(values_after):
+            differing.append(ConditionChange(column, values_before, values_after))
     return tuple(differing)
 
 
-def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
+def _values(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
     """Return a column's values over the runs of common configurations."""
     completed = run_status.select_completed(measurement.dataset.runs)
     in_both = completed["configuration_id"].isin(list(other.throughputs))

@@ -15,11 +15,11 @@ def varying_factors(dataset: Dataset) -> list[str]:
     rows = dataset.configurations
     factors = []
     for name in series_factors(rows, dataset.plan.scaling):
-        levels = rows[name]
+        values = rows[name]
         if name == "global_batch":
             # A global batch of 0 is one that can't be shared equally.
-            levels = levels[levels > 0]
-        if levels.nunique() > 1:
+            values = values[values > 0]
+        if values.nunique() > 1:
             factors.append(name)
     return factors
 

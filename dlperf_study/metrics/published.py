@@ -65,7 +65,7 @@ WHO = (
     _string("inferred", "Inferred", "columns whose values the source does not state, separated by commas"),
 )
 
-#: Levels of our parameters that mean the same as the source's own words.
+#: Values of our parameters that mean the same as the source's own words.
 COUNTERPARTS = (
     _string("matching_framework", "Matching framework", "framework of the matching measurement"),
     _string("matching_memory_format", "Matching memory format", "memory format of the matching measurement"),

@@ -59,7 +59,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     names = pd.Index([*FIELD_NAMES, *parameters.list_settings(configurations)])
     factors = list(names.difference([*_ALONG_CURVE, *_WITHOUT_EFFECT], sort=False))
     factors[factors.index("batch_per_device")] = constant_batch
-    # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
+    # Comparing rows takes a thousand times longer than counting values, and most columns have one.
     several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
     compared = ["world_size", *(parameters.varying(configurations, factors) if several else ())]
     for name in several:
@@ -71,7 +71,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
 
 def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
     """Return the number of each configuration's curve, by index."""
-    # To group by the many that have one level would take most of the time.
+    # To group by the many that have one value would take most of the time.
     separating = parameters.varying(configurations, factors)
     if not separating:
         return pd.Series(0, configurations.index)
@@ -90,8 +90,8 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     baselines = rows["baseline_id"][rows["baseline_id"].isin(rows.index)]
     differences: dict[str, list[str]] = {str(configuration_id): [] for configuration_id in baselines.index}
     for name in factors:
-        levels = pd.Series(pd.factorize(rows[name], use_na_sentinel=False)[0], rows.index)
-        is_different = levels[baselines.index].to_numpy() != levels[baselines].to_numpy()
+        values = pd.Series(pd.factorize(rows[name], use_na_sentinel=False)[0], rows.index)
+        is_different = values[baselines.index].to_numpy() != values[baselines].to_numpy()
         for configuration_id in baselines.index[is_different]:
             differences[str(configuration_id)].append(name)
     return differences

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit.published import load, read_source
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import varying
@@ -21,7 +21,7 @@ from dlperf_study.metrics.scaling import curve_numbers, series_factors
 from dlperf_study.metrics.statistics import Estimate
 
 WEAK, STRONG = "weak", "strong"
-_BETWEEN_LEVELS = " · "
+_BETWEEN_VALUES = " · "
 _OF_POINT = ("nodes", "devices_per_node", "world_size", "parameter_servers", "device")
 
 
@@ -144,11 +144,11 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     for configuration_id, position in zip(rows["configuration_id"], curve_numbers(rows, factors), strict=True):
         by_series.setdefault(position, []).append(dataset.configuration_rows[configuration_id])
     for series in by_series.values():
-        levels = []
+        values = []
         for name in factors:
             value = getattr(series[0], name)
-            levels.append(value if isinstance(value, str) else f"{column_named(name).label} {level(value)}")
-        label = _BETWEEN_LEVELS.join(levels)
+            values.append(value if isinstance(value, str) else f"{column_named(name).label} {value_text(value)}")
+        label = _BETWEEN_VALUES.join(values)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
         sizes = []
         for row in series:

@@ -63,7 +63,7 @@ class WallAnchor(TypedDict):
 
 @record_type
 class Tuning(TypedDict, total=False):
-    """The levels of the library after the first step, as far known."""
+    """What the library has of ``TUNED`` after the first step, as far as known."""
 
     memory_format: Literal["nchw", "nhwc"]
     cudnn_autotune: Literal["enabled", "disabled"]

@@ -193,12 +193,12 @@ def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuratio
 
 def _contradictory_tuning(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
     """Yield how the tuning of ranks differs from the request or each other."""
-    levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
-    for log, levels in zip(logs, levels_of_ranks, strict=True):
-        for message in tuning_contradictions(configuration, levels):
+    tuning_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
+    for log, tuning in zip(logs, tuning_of_ranks, strict=True):
+        for message in tuning_contradictions(configuration, tuning):
             yield f"rank {log.rank}: {message}"
-        if levels != levels_of_ranks[0]:
-            yield f"the library of rank {log.rank} is tuned as {levels}, but that of rank 0 as {levels_of_ranks[0]}"
+        if tuning != tuning_of_ranks[0]:
+            yield f"the library of rank {log.rank} is tuned as {tuning}, but that of rank 0 as {tuning_of_ranks[0]}"
 
 
 def _contradictory_communication(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:

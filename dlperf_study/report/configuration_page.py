@@ -32,11 +32,11 @@ TAIL_LINES = 8
 
 def configuration_table(configuration: Configuration) -> Table:
     """Return the parameters without a default or with another value."""
-    levels, rows = configuration.as_dict(), []
-    for name, value in levels.items():
+    values, rows = configuration.as_dict(), []
+    for name, value in values.items():
         if value != PARAMETERS[name].default:
             rows.append((name, str(value), PARAMETERS[name].unit))
-    about = f"The other {len(levels) - len(rows)} parameters have their defaults."
+    about = f"The other {len(values) - len(rows)} parameters have their defaults."
     if configuration.own_program:
         about = "What its program does by other parameters, its study does not say."
     return make_table(

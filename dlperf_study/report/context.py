@@ -13,14 +13,14 @@ from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.report.formatting import (
     display_name,
-    distinct_levels,
-    level_with_unit,
+    distinct_values,
     listed,
     listed_columns,
     text_if,
+    value_with_unit,
 )
 from dlperf_study.report.say import caption
-from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
+from dlperf_study.report.series import goes_without_saying, usual_values, value_label
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -42,9 +42,9 @@ _ALWAYS_NAMED = (
     *("framework", "strategy", "model", *SIZES, "classes", "nodes", "devices_per_node", "parameter_servers"),
     *("batch_per_device", "precision", "compiler", "data_loader", "sample_ratio", "threads_per_device", "seed"),
 )
-#: Of these a level alone is understood.
+#: Of these a value alone is understood.
 _SAY_THEMSELVES = ("precision", "data_loader")
-#: All other parameters of the training: named where a level is not the default.
+#: All other parameters of the training: named where a value is not the default.
 _UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
 
@@ -68,10 +68,10 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     for name in [*factors, "device", "interconnect"]:
         values = rows[name] if name in factors else runs[name]
         label = column_named(name).words
-        if not distinct_levels(values):
+        if not distinct_values(values):
             unknown += [] if dataset.plan.is_program else [label]
         elif name != "device":
-            parts.append(f"{label}: {levels(values)}")
+            parts.append(f"{label}: {list_values(values)}")
     parts += [_unless_named(dataset), versions(runs), f"{dataset.plan.scaling} scaling"]
     if unknown:
         parts.append(f"{by_origin(dataset, 'unknown')}: {', '.join(unknown)}")
@@ -98,11 +98,11 @@ def page_conditions(dataset: Dataset) -> str:
     names = ("precision", "data_loader", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
-        if len(distinct_levels(rows[name])) == 1:
+        if len(distinct_values(rows[name])) == 1:
             label = text_if(name not in _SAY_THEMSELVES, f"{column_named(name).words} ")
-            training.append(f"{label}{levels(rows[name])}")
+            training.append(f"{label}{list_values(rows[name])}")
     of_workload = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK)
-    varied = [name for name in (*of_workload, *list_settings(rows)) if len(distinct_levels(rows[name])) > 1]
+    varied = [name for name in (*of_workload, *list_settings(rows)) if len(distinct_values(rows[name])) > 1]
     differing = text_if(varied, f"varied: {listed_columns(varied)}")
     how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"
     parts = (where, _link_phrase(runs), *training, *how, scaling)
@@ -149,7 +149,7 @@ def page_conditions_in_short(dataset: Dataset) -> str:
 
 
 def _link_phrase(runs: pd.DataFrame) -> str:
-    return text_if(distinct_levels(runs["interconnect"]), f"interconnect {levels(runs['interconnect'])}")
+    return text_if(distinct_values(runs["interconnect"]), f"interconnect {list_values(runs['interconnect'])}")
 
 
 def _unless_named(dataset: Dataset) -> str:
@@ -158,17 +158,17 @@ def _unless_named(dataset: Dataset) -> str:
 
 
 def usual_of_names(dataset: Dataset) -> list[str]:
-    """Return the levels that no name of a series has, but for those that go without saying.
+    """Return the values that no name of a series has, but for those that go without saying.
 
     A selection that has none of these is named by its own.
     """
-    rows, usual = dataset.measured, usual_levels(dataset.whole or dataset).items()
-    of_rows = [(name, level) for name, level in usual if (rows[name] == level).any()]
-    return [level_label(name, level) for name, level in of_rows if not goes_without_saying(name, level)]
+    rows, usual = dataset.measured, usual_values(dataset.whole or dataset).items()
+    of_rows = [(name, value) for name, value in usual if (rows[name] == value).any()]
+    return [value_label(name, value) for name, value in of_rows if not goes_without_saying(name, value)]
 
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Return the parameters that have a known level other than their default."""
+    """Return the parameters that have a known value other than their default."""
     return [name for name in names if any(rows[name].dropna() != PARAMETERS[name].default)]
 
 
@@ -260,17 +260,17 @@ def versions(runs: pd.DataFrame) -> str:
     return listed(libraries)
 
 
-def levels(values: pd.Series) -> str:
+def list_values(values: pd.Series) -> str:
     """Return the distinct values of a column as a sentence lists them; numbers in order."""
-    distinct = distinct_levels(values)
+    distinct = distinct_values(values)
     if not any(isinstance(value, str) for value in distinct):
         distinct.sort()
-    return listed(level_with_unit(str(values.name), value) for value in distinct) or "not recorded"
+    return listed(value_with_unit(str(values.name), value) for value in distinct) or "not recorded"
 
 
 def _devices_phrase(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
-    kinds, names = (text_if(distinct_levels(runs[name]), levels(runs[name])) for name in ("device", "device_name"))
+    kinds, names = (text_if(distinct_values(runs[name]), list_values(runs[name])) for name in ("device", "device_name"))
     if kinds and names:
         return f" on {kinds} ({names})"
     return text_if(kinds or names, f" on {kinds or names}")

@@ -32,7 +32,7 @@ RATE_DECIMALS = 2
 WIDTH_DIGITS = 2
 #: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
 MOST_DIGITS = 5
-#: Display names of values that are no parts: libraries, levels of parameters, and what published sources and logs use.
+#: Display names of values that are no parts: libraries, values of parameters, and what published sources and logs use.
 _NAMES = {
     "data_parallel": "data parallel",
     "sgd": "SGD",
@@ -70,8 +70,8 @@ def display_name(value: object) -> str:
 
 @cached_by_parts
 def _display_names() -> dict[str, str]:
-    levels = [level for entry in PARAMETERS.values() for level in entry.levels]
-    return {name: in_words(name) for name in (*levels, *RunStatus)} | _NAMES | display_names()
+    values = [value for entry in PARAMETERS.values() for value in entry.allowed_values]
+    return {name: in_words(name) for name in (*values, *RunStatus)} | _NAMES | display_names()
 
 
 def in_words(name: str) -> str:
@@ -86,30 +86,30 @@ def model_name(row: Any) -> str:
     return str(row.own_program)
 
 
-def level_name(parameter: str, level: Any) -> str:
-    """Return a level as pages print it: ``2`` of 2.0."""
-    if is_named_default(parameter, level):
+def value_name(parameter: str, value: Any) -> str:
+    """Return a value as pages print it: ``2`` of 2.0."""
+    if is_named_default(parameter, value):
         return PARAMETERS[parameter].default_name
-    if isinstance(level, float):
-        return f"{level:g}"
+    if isinstance(value, float):
+        return f"{value:g}"
     # Of a user's program, what the user calls it.
     is_of_user = parameter not in COLUMNS or parameter == "own_program"
     if is_of_user:
-        return str(level)
-    return display_name(level)
+        return str(value)
+    return display_name(value)
 
 
-def level_with_unit(parameter: str, level: Any) -> str:
-    """Return a level with the unit of a measure: ``640 MiB``."""
+def value_with_unit(parameter: str, value: Any) -> str:
+    """Return a value with the unit of a measure: ``640 MiB``."""
     unit = PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
-    is_measure = unit in MEASURES and not is_named_default(parameter, level)
-    return level_name(parameter, level) + text_if(is_measure, f" {unit}")
+    is_measure = unit in MEASURES and not is_named_default(parameter, value)
+    return value_name(parameter, value) + text_if(is_measure, f" {unit}")
 
 
-def is_named_default(parameter: str, level: Any) -> bool:
-    """Return whether a level is a named default, as -1."""
+def is_named_default(parameter: str, value: Any) -> bool:
+    """Return whether a value is a named default, as -1."""
     entry = PARAMETERS.get(parameter)
-    return entry is not None and entry.is_named_default(level)
+    return entry is not None and entry.is_named_default(value)
 
 
 #: What LaTeX would read as a command, and characters that it has no letter for.
@@ -171,7 +171,7 @@ def listed_columns(names: Iterable[str]) -> str:
     return listed(column_named(name).words for name in names)
 
 
-def distinct_levels(values: pd.Series) -> list[Any]:
+def distinct_values(values: pd.Series) -> list[Any]:
     """Return the distinct known values of a column, in order of appearance."""
     return list(filterfalse(is_missing, values.unique()))
 
@@ -276,7 +276,7 @@ def _rounded(value: float, decimals: int) -> str:
     return digits.replace(",", THIN_SPACE).replace("-", MINUS)
 
 
-#: Units of levels that are no counts: a level has them wherever it is printed.
+#: Units of values that are no counts: a value has them wherever it is printed.
 MEASURES = ("MiB", "ms", "s", "cores")
 _PREFIXED = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),

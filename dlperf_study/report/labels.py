@@ -29,9 +29,9 @@ class Labels:
         return f"{self.series(configuration_id)}, {series.devices_label(self._row(configuration_id))}"
 
     def series(self, configuration_id: str) -> str:
-        """Return ``ResNet-50 (all-reduce)``: the model, and the levels that distinguish its series."""
-        model, levels = model_name(self._row(configuration_id)), _series_levels(self._study)[configuration_id]
-        return f"{model} ({series.SEPARATOR.join(levels)})" if levels else model
+        """Return ``ResNet-50 (all-reduce)``: the model, and the values that distinguish its series."""
+        model, values = model_name(self._row(configuration_id)), _series_values(self._study)[configuration_id]
+        return f"{model} ({series.SEPARATOR.join(values)})" if values else model
 
     def versus(self, configuration_id: str, baseline_id: str) -> str:
         """Return ``ResNet-50, 2 vs 1 device``: what two configurations share, then in what they differ."""
@@ -40,13 +40,13 @@ class Labels:
         differing = [name for name in factors if not _is_same(row, baseline, name)]
         if not differing:
             return f"{self.series(configuration_id)}, {_devices_versus(row, baseline)}"
-        usual = series.usual_levels(self._study)
+        usual = series.usual_values(self._study)
         shared = [model_name(row)] if "model" not in differing and "own_program" not in differing else []
         for name in factors:
-            level = getattr(row, name)
-            if name not in (*differing, "model", "own_program") and series.is_named(name, level, usual):
-                shared.append(series.level_label(name, level))
-        sides = self._levels(row, differing), self._levels(baseline, differing)
+            value = getattr(row, name)
+            if name not in (*differing, "model", "own_program") and series.is_named(name, value, usual):
+                shared.append(series.value_label(name, value))
+        sides = self._values(row, differing), self._values(baseline, differing)
         if series.devices_label(row) == series.devices_label(baseline):
             shared.append(series.devices_label(row))
         else:
@@ -55,10 +55,10 @@ class Labels:
         compared = " vs ".join(map(", ".join, sides))
         return f"{', '.join(shared)} ({compared})" if shared else compared
 
-    def _levels(self, row: Any, names: Sequence[str]) -> list[str]:
-        """Return the levels of a configuration that do not go without saying; all if that leaves none."""
+    def _values(self, row: Any, names: Sequence[str]) -> list[str]:
+        """Return the values of a configuration that do not go without saying; all if that leaves none."""
         needed = [name for name in names if not series.goes_without_saying(name, getattr(row, name))]
-        return [series.level_label(name, getattr(row, name)) for name in needed or names]
+        return [series.value_label(name, getattr(row, name)) for name in needed or names]
 
     def _row(self, configuration_id: str) -> Any:
         return self._study.configuration_rows[configuration_id]
@@ -70,8 +70,8 @@ class Labels:
 
 
 def _is_same(row: Any, other: Any, name: str) -> bool:
-    level, other_level = getattr(row, name), getattr(other, name)
-    return bool(level == other_level) or bool(pd.isna(level) and pd.isna(other_level))
+    value, other_value = getattr(row, name), getattr(other, name)
+    return bool(value == other_value) or bool(pd.isna(value) and pd.isna(other_value))
 
 
 def _devices_versus(row: Any, baseline: Any) -> str:
@@ -85,20 +85,20 @@ def _devices_versus(row: Any, baseline: Any) -> str:
 
 
 @kept_with_dataset
-def _series_levels(dataset: Dataset) -> dict[str, list[str]]:
-    """Return the fewest levels that distinguish the series of each configuration from others of its model."""
+def _series_values(dataset: Dataset) -> dict[str, list[str]]:
+    """Return the fewest values that distinguish the series of each configuration from others of its model."""
     lines, factors = series.all_series(dataset), varying_factors(dataset)
-    usual = series.usual_levels(dataset)
+    usual = series.usual_values(dataset)
     firsts = dataset.configurations.set_index("configuration_id").loc[[line.configuration_ids[0] for line in lines]]
     firsts = firsts[[*dict.fromkeys(("model", "own_program", *factors))]].astype(object)
     firsts = firsts.where(firsts.notna(), None).reset_index(drop=True)
-    levels: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
         needed = _needed(rows, factors)
         for position, row in rows.iterrows():
             named = (name for name in needed if name not in usual or row[name] != usual[name])
-            levels |= dict.fromkeys(lines[position].configuration_ids, series.level_labels(row, named))
-    return levels
+            values |= dict.fromkeys(lines[position].configuration_ids, series.value_labels(row, named))
+    return values
 
 
 def _needed(rows: pd.DataFrame, factors: Sequence[str]) -> list[str]:

@@ -35,7 +35,7 @@ def macros(dataset: Dataset) -> str:
     facts = {
         "configurations": str(len(dataset.measured)),
         "runs": str(len(runs)),
-        "devices": context.levels(runs["device_name"]),
+        "devices": context.list_values(runs["device_name"]),
         "versions": context.versions(runs),
         "begun": str(runs["started"].dropna().min())[:10] if runs["started"].notna().any() else "date unknown",
     }
@@ -67,7 +67,7 @@ def configuration_keys(dataset: Dataset) -> dict[str, str]:
 def short_names(dataset: Dataset) -> dict[str, str]:
     """Return each configuration's short name: its fewest unique parts.
 
-    Where another label has all of its parts, and more, it also has levels that labels leave out, as ``no CPU limit``.
+    Where another label has all of its parts, and more, it also has values that labels leave out, as ``no CPU limit``.
     A study that grows may need more parts: the old name is then an error of the document, and never another number.
     Configurations whose labels are equal, or not plain letters, have none.
     """
@@ -79,7 +79,7 @@ def short_names(dataset: Dataset) -> dict[str, str]:
     for row in dataset.configurations[["configuration_id", *varying_factors(dataset)]].to_dict("records"):
         configuration_id = row.pop("configuration_id")
         unsaid[configuration_id] = [
-            series.level_label(name, level) for name, level in row.items() if series.goes_without_saying(name, level)
+            series.value_label(name, value) for name, value in row.items() if series.goes_without_saying(name, value)
         ]
     for configuration_id, parts in labels.items():
         for part in (*parts, *unsaid[configuration_id]):

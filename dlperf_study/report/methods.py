@@ -21,7 +21,7 @@ from dlperf_study.metrics.run_status import begin_and_end, disturbed_configurati
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, distinct_levels, latex_escaped, listed, text_if
+from dlperf_study.report.formatting import display_name, distinct_values, latex_escaped, listed, text_if
 from dlperf_study.report.say import LATEX, say
 from dlperf_study.study.configuration import parameters_in_scope
 from dlperf_study.study.grid import Denominator
@@ -67,10 +67,10 @@ def _training(dataset: Dataset) -> dict[str, Any]:
         "trained": _known(rows, _trained(dataset)),
         "parallelism": _parallelism(dataset),
         "libraries": context.versions(runs),
-        "devices": _counted_levels(rows, "world_size", "device"),
+        "devices": _counted_values(rows, "world_size", "device"),
         "kind": ": ".join(filter(None, (_known(runs, "device"), _known(runs, "device_name")))),
         "nodes": int(rows["nodes"].max()),
-        "cores": _counted_levels(runs, "cores", "core"),
+        "cores": _counted_values(runs, "cores", "core"),
         "interconnect": _known(runs, "interconnect"),
         "under": listed(filter(None, (text_if(python, f"Python {python}"), _known(runs, "system")))),
     }
@@ -86,13 +86,13 @@ def _parallelism(dataset: Dataset) -> str:
     rows, parts = dataset.measured, []
     for name, of_framework in rows.groupby("framework", sort=False):
         trained_some = of_framework["model"].nunique() < rows["model"].nunique()
-        only = text_if(trained_some, f"; {context.levels(of_framework['model'])} only")
-        parts.append(f"{display_name(name)} ({context.levels(of_framework['strategy'])}{only})")
+        only = text_if(trained_some, f"; {context.list_values(of_framework['model'])} only")
+        parts.append(f"{display_name(name)} ({context.list_values(of_framework['strategy'])}{only})")
     return f" by {listed(parts)},"
 
 
 def _settings(dataset: Dataset) -> dict[str, str]:
-    """Return the settings of the training, each with its levels, as far as they are known."""
+    """Return the settings of the training, each with its values, as far as they are known."""
     rows = dataset.measured
     further = () if dataset.plan.is_program else _ALSO_NAMED
     departures = context.departures(rows, parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
@@ -102,10 +102,10 @@ def _settings(dataset: Dataset) -> dict[str, str]:
     names.pop(_trained(dataset))
     constant, varied = [], []
     for name in names:
-        label, levels = column_named(name).words, distinct_levels(rows[name])
-        if len(levels) == 1:
+        label, values = column_named(name).words, distinct_values(rows[name])
+        if len(values) == 1:
             constant.append(f"{label} {_known(rows, name)}")
-        elif levels:
+        elif values:
             varied.append(f"{label} ({_known(rows, name)})")
     usual = context.usual_of_names(dataset)
     return {"constant": listed(constant), "varied": listed(varied), "usual": listed(usual)}
@@ -116,14 +116,14 @@ def _trained(dataset: Dataset) -> str:
 
 
 def _known(table: pd.DataFrame, name: str) -> str:
-    """Return the levels of a column as a sentence lists them; empty where none is known."""
-    return context.levels(table[name]) if distinct_levels(table[name]) else ""
+    """Return the values of a column as a sentence lists them; empty where none is known."""
+    return context.list_values(table[name]) if distinct_values(table[name]) else ""
 
 
-def _counted_levels(table: pd.DataFrame, name: str, noun: str) -> str:
-    """Return the levels of a number of things with their noun: ``1 and 2 devices``; empty where none is known."""
-    levels = _known(table, name)
-    return text_if(levels, f"{levels} {noun}{text_if(levels != '1', 's')}")
+def _counted_values(table: pd.DataFrame, name: str, noun: str) -> str:
+    """Return the values of a number of things with their noun: ``1 and 2 devices``; empty where none is known."""
+    values = _known(table, name)
+    return text_if(values, f"{values} {noun}{text_if(values != '1', 's')}")
 
 
 def _course(dataset: Dataset) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def _windows(dataset: Dataset) -> dict[str, Any]:
     # A window can be shorter than its time, as its steps may be faster than those of the warm-up.
     names = {"steps": "measured_steps", "seconds": "measured_seconds", "warmup": "warmup_steps"}
     for fact, name in names.items():
-        levels = dataset.measured.loc[dataset.measured[name].fillna(0) > 0, name]
-        bounds = dict.fromkeys(map("{:g}".format, (levels.min(), levels.max())))
-        facts[fact] = text_if(len(levels), " to ".join(bounds))
+        values = dataset.measured.loc[dataset.measured[name].fillna(0) > 0, name]
+        bounds = dict.fromkeys(map("{:g}".format, (values.min(), values.max())))
+        facts[fact] = text_if(len(values), " to ".join(bounds))
     answers = dataset.completed_runs["steadiness"]
     unsteady = int(answers.eq(Answer.NOT_STEADY).sum())
     has_steadiness = not answers.empty and (answers.notna().all() or unsteady)

@@ -17,7 +17,7 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token
 from markupsafe import Markup
 
-from dlperf_study.core.wording import counted, level, list_first
+from dlperf_study.core.wording import counted, list_first, value_text
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.number import Number
 from dlperf_study.metrics.columns import column_named
@@ -144,7 +144,7 @@ def _message(message: str) -> str:
 
 
 def _value(value: Any) -> str:
-    return "not stated" if value is None else level(value)
+    return "not stated" if value is None else value_text(value)
 
 
 def _number_filters(medium: Medium) -> dict[str, Callable[..., Any]]:

@@ -17,7 +17,7 @@ from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.dataset.series import series_numbers, varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
-from dlperf_study.report.formatting import display_name, is_named_default, level_with_unit, model_name, text_if
+from dlperf_study.report.formatting import display_name, is_named_default, model_name, text_if, value_with_unit
 from dlperf_study.study.communication import COLLECTIVES, STRATEGIES
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parallel_parameters import ParallelParameters
@@ -27,7 +27,7 @@ SEPARATOR = " · "
 _COUNTED = (("nodes", "node"), ("parameter_servers", "server"))
 _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "parameter_servers", "world_size", "is_reference")
 _WHAT_TRAINS = ("framework", "model", "own_program")
-#: Of fewer series no level is the usual one.
+#: Of fewer series no value is the usual one.
 LEAST_USUAL = 2
 _NONE_OF = {
     "loss_scaling": "loss not scaled",
@@ -35,11 +35,11 @@ _NONE_OF = {
     "image_dataset": "made-up images",
     "gradient_compression": "uncompressed gradients",
 }
-#: Parameters whose levels say nothing alone.
+#: Parameters whose values say nothing alone.
 _WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "activation_checkpointing")
 #: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
 _OF_DIVISION = tuple(field.name for field in fields(ParallelParameters))
-#: Parameters whose default goes without saying where others have another level.
+#: Parameters whose default goes without saying where others have another value.
 _UNSAID_DEFAULTS = (
     *("nodes", "parameter_servers", "compiler", "image_dataset", "memory_limit_mib", "cpu_limit"),
     *(*_WITH_LABEL, *_OF_DIVISION),
@@ -50,8 +50,8 @@ _OF_PUBLISHED_LINES = (
 )
 
 
-def ordered_levels(values: pd.Series) -> list[Any]:
-    """Return the levels that a column has, in order."""
+def ordered_values(values: pd.Series) -> list[Any]:
+    """Return the values that a column has, in order."""
     return sorted(values.dropna().unique().tolist())
 
 
@@ -60,8 +60,8 @@ class Series:
     """Configurations that differ only in their number of devices.
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
-    ``label``: its levels but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
-    levels that differ from a usual one. ``rate``: the column of the rates that are compared. ``part``: which rows of
+    ``label``: its values but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
+    values that differ from a usual one. ``rate``: the column of the rates that are compared. ``part``: which rows of
     ``table`` are its own.
     """
 
@@ -101,73 +101,73 @@ def all_series(dataset: Dataset) -> list[Series]:
 
     A series shares its position with those of other models that differ in nothing else.
     """
-    factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
-    positions_in_plan, all_levels = _levels_of_series(dataset, usual)
-    labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
+    factors, usual = varying_factors(dataset), usual_values(dataset.whole or dataset)
+    positions_in_plan, all_values = _values_of_series(dataset, usual)
+    labels, full_labels = (_series_labels(all_values, factors, left_out) for left_out in (usual, {}))
     # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
     rows = dataset.configurations
     by_series = rows.iloc[np.lexsort((rows["world_size"], positions_in_plan))]
-    ends = np.cumsum(np.bincount(positions_in_plan, minlength=len(all_levels)))
+    ends = np.cumsum(np.bincount(positions_in_plan, minlength=len(all_values)))
     positions: dict[tuple[str, ...], int] = {}
     series = []
-    for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
-        named = tuple(level_labels(levels, filter("model".__ne__, factors)))
+    for begin, end, values, label, full_label in zip((0, *ends), ends, all_values, labels, full_labels, strict=False):
+        named = tuple(value_labels(values, filter("model".__ne__, factors)))
         position = positions.setdefault(named, len(positions))
-        unusual = frozenset(level_labels(levels, (name for name in usual if levels[name] != usual[name])))
+        unusual = frozenset(value_labels(values, (name for name in usual if values[name] != usual[name])))
         part = slice(begin, end)
         series.append(Series(label, position, by_series, dataset.rate, full_label, unusual, part))
     return series
 
 
-def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integers, list[dict[str, Any]]]:
-    """Return each configuration's series number, and each series' levels."""
+def _values_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integers, list[dict[str, Any]]]:
+    """Return each configuration's series number, and each series' values."""
     factors, rows, positions_in_plan = varying_factors(dataset), dataset.configurations, series_numbers(dataset)
     _, firsts = np.unique(positions_in_plan, return_index=True)
-    levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
-    return positions_in_plan, levels.astype(object).where(levels.notna(), None).to_dict("records")
+    values = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
+    return positions_in_plan, values.astype(object).where(values.notna(), None).to_dict("records")
 
 
 def _series_labels(
-    all_levels: Sequence[Mapping[str, Any]], factors: Sequence[str], usual: Mapping[str, Any]
+    all_values: Sequence[Mapping[str, Any]], factors: Sequence[str], usual: Mapping[str, Any]
 ) -> list[str]:
-    """Return the labels of series without levels that need no name.
+    """Return the labels of series without values that need no name.
 
-    If a label would not be distinct, all have the usual levels too, or all levels.
+    If a label would not be distinct, all have the usual values too, or all values.
     """
     for left_out in (usual, {}):
         labels = []
-        for levels in all_levels:
-            labels.append(level_labels(levels, (name for name in factors if is_named(name, levels[name], left_out))))
+        for values in all_values:
+            labels.append(value_labels(values, (name for name in factors if is_named(name, values[name], left_out))))
         shared = set.intersection(*map(set, labels)) if labels else set()
         if all(set(label) - shared for label in labels):
             return list(map(SEPARATOR.join, labels))
-    return [SEPARATOR.join(level_labels(levels, factors)) for levels in all_levels]
+    return [SEPARATOR.join(value_labels(values, factors)) for values in all_values]
 
 
-def level_labels(levels: Mapping[str, Any] | pd.Series, names: Iterable[str]) -> list[str]:
-    """Return the labels of some levels."""
-    return [level_label(name, levels[name]) for name in names]
+def value_labels(values: Mapping[str, Any] | pd.Series, names: Iterable[str]) -> list[str]:
+    """Return the labels of some values."""
+    return [value_label(name, values[name]) for name in names]
 
 
-def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
-    """Return whether names include a level: it is not the usual one."""
+def is_named(factor: str, value: Any, usual: Mapping[str, Any]) -> bool:
+    """Return whether names include a value: it is not the usual one."""
     if factor in usual:
-        return bool(level != usual[factor]) and not (factor == "strategy" and goes_without_saying(factor, level))
-    return not goes_without_saying(factor, level)
+        return bool(value != usual[factor]) and not (factor == "strategy" and goes_without_saying(factor, value))
+    return not goes_without_saying(factor, value)
 
 
-def goes_without_saying(factor: str, level: Any) -> bool:
-    """Return whether a level is a default that names leave out."""
-    if factor == "strategy" and level in STRATEGIES:
-        return STRATEGIES[level].communication == COLLECTIVES
-    return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
+def goes_without_saying(factor: str, value: Any) -> bool:
+    """Return whether a value is a default that names leave out."""
+    if factor == "strategy" and value in STRATEGIES:
+        return STRATEGIES[value].communication == COLLECTIVES
+    return factor in _UNSAID_DEFAULTS and value == PARAMETERS[factor].default
 
 
 @kept_with_dataset
-def usual_levels(dataset: Dataset) -> dict[str, Any]:
-    """Return the levels that most series have, except models and frameworks."""
+def usual_values(dataset: Dataset) -> dict[str, Any]:
+    """Return the values that most series have, except models and frameworks."""
     factors = varying_factors(dataset)
-    # Of each series all configurations have the same levels.
+    # Of each series all configurations have the same values.
     firsts = dataset.configurations[factors].drop_duplicates()
     usual = {}
     for factor in factors:
@@ -193,7 +193,7 @@ def configuration_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
-    """Return the same labels with all levels that vary."""
+    """Return the same labels with all values that vary."""
     series = all_series(dataset)
     return _with_devices(dataset, series, list(map(attrgetter("full_label"), series)))
 
@@ -221,8 +221,8 @@ def devices_label(row: Any) -> str:
     )
 
 
-def level_label(factor: str, value: Any) -> str:
-    """Return a level that is understood alone: ``Batch per device 32``."""
+def value_label(factor: str, value: Any) -> str:
+    """Return a value that is understood alone: ``Batch per device 32``."""
     if factor == "global_batch" and not value:
         return "global batch that can't be shared equally"
     if is_missing(value):
@@ -234,12 +234,12 @@ def level_label(factor: str, value: Any) -> str:
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
     if factor not in COLUMNS:
-        return f"{factor} {level_with_unit(factor, value)}"
+        return f"{factor} {value_with_unit(factor, value)}"
     if factor in PARAMETERS and PARAMETERS[factor].type is bool and value:
         return column_named(factor).label
     if isinstance(value, str) and value not in {"none", "replicated"} and factor not in _WITH_LABEL:
         return display_name(value)
-    return f"{column_named(factor).label} {level_with_unit(factor, value)}"
+    return f"{column_named(factor).label} {value_with_unit(factor, value)}"
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The model and shared levels: ``MobileNetV2 · 2 devices``."""
+        """The model and shared values: ``MobileNetV2 · 2 devices``."""
         shared = self.shared if self.rows["world_size"].nunique() == 1 else f"against {self.shared}"
         return joined(model_name(self.reference), shared, "" if self.compared else "nothing compared")
 
@@ -289,7 +289,7 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     rows = rows.assign(position=rows["configuration_id"].map(positions), group=rows["reference_id"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
     factors = list(filter("model".__ne__, varying_factors(dataset)))
-    return _groups(rows, factors, usual_levels(dataset.whole or dataset), dataset.rate)
+    return _groups(rows, factors, usual_values(dataset.whole or dataset), dataset.rate)
 
 
 def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], rate: str) -> list[Group]:
@@ -302,9 +302,9 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
     for part in parts:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
         reference = needed[part][0]
-        levels = reference._asdict()
-        named = (name for name in shared if is_named(name, levels[name], usual))
-        settings.append(joined(*level_labels(levels, named), devices_label(reference)))
+        values = reference._asdict()
+        named = (name for name in shared if is_named(name, values[name], usual))
+        settings.append(joined(*value_labels(values, named), devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         for row in needed[part]:
             devices = text_if(row.world_size != reference.world_size, counted(row.world_size, "device"))
@@ -320,18 +320,18 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
 
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:
-    """Return the levels in which a row differs from its reference."""
-    levels, needed = {}, []
+    """Return the values in which a row differs from its reference."""
+    values, needed = {}, []
     for name in factors:
-        level = _comparable(getattr(row, name))
-        is_shown = level != _comparable(getattr(reference, name))
+        value = _comparable(getattr(row, name))
+        is_shown = value != _comparable(getattr(reference, name))
         if row.is_reference:
-            is_shown = name not in usual or level != usual[name]
+            is_shown = name not in usual or value != usual[name]
         if is_shown:
-            levels[name] = level
-            if name not in ("strategy", *_OF_DIVISION) or not goes_without_saying(name, level):
+            values[name] = value
+            if name not in ("strategy", *_OF_DIVISION) or not goes_without_saying(name, value):
                 needed.append(name)
-    labels = level_labels(levels, needed or levels)
+    labels = value_labels(values, needed or values)
     for name, noun in _COUNTED:
         count = getattr(row, name)
         if name not in factors and count != getattr(reference, name):
@@ -339,9 +339,9 @@ def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[st
     return SEPARATOR.join(labels)
 
 
-def _comparable(level: Any) -> Any:
-    """Return a level; None if missing, since NaN differs from NaN."""
-    return None if is_missing(level) else level
+def _comparable(value: Any) -> Any:
+    """Return a value; None if missing, since NaN differs from NaN."""
+    return None if is_missing(value) else value
 
 
 def published_labels(points: pd.DataFrame) -> pd.Series:
@@ -351,7 +351,7 @@ def published_labels(points: pd.DataFrame) -> pd.Series:
     labels = []
     for index, point in points.iterrows():
         names = [name for name in columns if varying.loc[index, name] and not is_missing(point[name])]
-        labels.append(SEPARATOR.join(level_labels(point, names)) or str(point["program"]))
+        labels.append(SEPARATOR.join(value_labels(point, names)) or str(point["program"]))
     return pd.Series(labels, index=points.index, dtype=str)
 
 

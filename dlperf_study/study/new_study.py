@@ -44,9 +44,9 @@ class NewStudy:
         lines += ["", *self._program(), ""]
         if self.constants:
             lines.append(f"constants: {_scalar(dict(self.constants))}")
-        lines.append(_commented("factors:", "any placeholder of the command; each combination of levels is measured"))
-        lines += [f"  {name}: {_scalar(list(levels))}" for name, levels in self.factors.items()]
-        # The smallest number of devices, or else the first level of the first factor.
+        lines.append(_commented("factors:", "any placeholder of the command; each combination of values is measured"))
+        lines += [f"  {name}: {_scalar(list(values))}" for name, values in self.factors.items()]
+        # The smallest number of devices, or else the first value of the first factor.
         scale = [name for name in ("nodes", "devices_per_node") if name in self.factors]
         baseline = {name: self.factors[name][0] for name in scale or list(self.factors)[:1]}
         lines.append(_commented(f"baseline: {_scalar(baseline)}", "what speedups are relative to"))

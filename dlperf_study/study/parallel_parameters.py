@@ -66,7 +66,7 @@ class ParallelParameters:
         "none",
         "Pipeline schedule",
         "schedule of micro-batches over pipeline stages",
-        levels=("none", *SCHEDULES),
+        allowed_values=("none", *SCHEDULES),
         note="only with `pipeline_parallel`",
     )
     virtual_stages: int = parameter(
@@ -86,7 +86,7 @@ class ParallelParameters:
         "none",
         "Activation checkpointing",
         "activations that the backward pass recomputes to save memory",
-        levels=RECOMPUTATIONS,
+        allowed_values=RECOMPUTATIONS,
         note="`full`: every block of a [transformer](transformers.md#recomputation), in PyTorch, also with Horovod",
     )
 

@@ -44,7 +44,7 @@ class Parameter:
         meaning: its definition in schema, columns and docs: plain text that starts in lower case.
         scope: what it belongs to.
         unit: of its values, as pages print it.
-        levels: the strings it may be; empty for any string, and for other types.
+        allowed_values: the strings it may be; empty for any string, and for other types.
         bounds: the smallest and the largest number it may be. A default below them is valid too: with it the
             library chooses.
         above_bound: whether the smallest number itself is too small.
@@ -63,7 +63,7 @@ class Parameter:
     meaning: str
     scope: Scope = Scope.WORKLOAD
     unit: str = ""
-    levels: tuple[str, ...] = ()
+    allowed_values: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     above_bound: bool = False
     in_identity: bool = True
@@ -76,9 +76,9 @@ class Parameter:
     type: type = str
     default: Scalar | None = None
 
-    def is_named_default(self, level: Any) -> bool:
-        """Return whether a level is the default and has a name."""
-        return bool(self.default_name) and level == self.default
+    def is_named_default(self, value: Any) -> bool:
+        """Return whether a value is the default and has a name."""
+        return bool(self.default_name) and value == self.default
 
 
 def parameter(default: Value, label: str, meaning: str, **details: Any) -> Value:

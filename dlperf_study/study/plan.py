@@ -310,16 +310,16 @@ def _denominators(
 ) -> list[str]:
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
-    by_levels = {
+    by_values = {
         tuple(map(point.get, names)): configuration_id
         for point, configuration_id in zip(points, configuration_ids, strict=True)
     }
     denominators = []
     for point in points:
         denominator = tuple(map(study.declared_denominator(point, kind).get, names))
-        if denominator not in by_levels:
+        if denominator not in by_values:
             raise study.missing_denominator(point, kind)
-        denominators.append(by_levels[denominator])
+        denominators.append(by_values[denominator])
     return denominators
 
 
@@ -360,12 +360,12 @@ def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]
     settings = dict.fromkeys(name for configuration in configurations for name in configuration.own_settings)
     for name in dict.fromkeys((*factors, *FIELD_NAMES, *settings)):
         if name in settings:
-            levels = {configuration.own_settings[name] for configuration in configurations}
+            values = {configuration.own_settings[name] for configuration in configurations}
         elif name in FIELD_NAMES and name not in OF_WHOLE_PROGRAM:
-            levels = set(map(attrgetter(name), configurations))
+            values = set(map(attrgetter(name), configurations))
         else:
             continue
-        if len(levels) > 1:
+        if len(values) > 1:
             names.append(name)
     return tuple(names)
 

@@ -129,7 +129,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
 def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
     """Return a row for each configuration that can run.
 
-    A factor that has one level in all of them is named once, below. Where any of the runs is done, a row says how many
+    A factor that has one value in all of them is named once, below. Where any of the runs is done, a row says how many
     of its own are.
     """
     kinds = [kind for kind in grid.DENOMINATORS if plan.declares(kind)]
@@ -146,15 +146,15 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
         configuration_id, repetitions = entry.configuration.configuration_id, entry.configuration.repetitions
         global_batch = str(entry.configuration.global_batch or "–")
         denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
-        row = [str(row_numbers[configuration_id]), *_levels(entry, factors), global_batch, *denominators]
+        row = [str(row_numbers[configuration_id]), *_values(entry, factors), global_batch, *denominators]
         if is_begun:
             fits = configuration_id not in earlier_runs.not_fitting
             row.append(f"{earlier_runs.done.get(configuration_id, 0)} of {repetitions}" if fits else "")
         rows.append(row)
     notes = []
     if common := [name for name in plan.factors if name not in factors]:
-        levels = map(" ".join, zip(common, _levels(entries[0], common), strict=True))
-        notes.append(f"The same in all: {', '.join(levels)}.")
+        values = map(" ".join, zip(common, _values(entries[0], common), strict=True))
+        notes.append(f"The same in all: {', '.join(values)}.")
     if not is_whole:
         rows.insert(ENDS, ["…"] * len(headings))
         notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them.")
@@ -174,15 +174,15 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
     return row_numbers
 
 
-def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
-    levels = []
+def _values(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
+    values = []
     for name in factors:
         value, parameter = entry.configuration.parameter_value(name), PARAMETERS.get(name)
         if parameter and parameter.is_named_default(value):
-            levels.append(parameter.default_name)
+            values.append(parameter.default_name)
         else:
-            levels.append(wording.level(value))
-    return tuple(levels)
+            values.append(wording.value_text(value))
+    return tuple(values)
 
 
 def _denominator(entry: Entry, kind: grid.Denominator, row_numbers: Mapping[str | None, int]) -> str:
@@ -199,7 +199,7 @@ def _unsupported(plan: Plan, complete: bool) -> str:
     """Return a row for each unsupported configuration, or each reason."""
     entries = plan.unsupported
     if complete or len(entries) <= MOST_UNSUPPORTED:
-        rows = [(*_levels(entry, plan.factors), str(entry.unsupported)) for entry in entries]
+        rows = [(*_values(entry, plan.factors), str(entry.unsupported)) for entry in entries]
         return terminal.text_table((*plan.factors, "reason"), rows)
     counts = Counter(reason for entry in entries for reason in wording.single_reasons(str(entry.unsupported)))
     listed = counts.most_common(2 * ENDS)

@@ -1,4 +1,4 @@
-"""The levels of the parameter ``precision``: what networks compute in, and what other programs call them."""
+"""The values of the parameter ``precision``: what networks compute in, and what other programs call them."""
 
 from dataclasses import dataclass
 
@@ -19,9 +19,9 @@ REDUCED_PARAMETERS = ("amp_fp16_o2", "amp_bf16_o2")
 #: Precisions of which no part is computed in a format of 16 bits.
 FULL = ("fp32", "tf32")
 
-#: Names of precisions elsewhere, in lower case, and the level here.
+#: Names of precisions elsewhere, in lower case, and the value here.
 _PRECISIONS = {
-    **{level: level for level in COMPUTED_IN},
+    **{value: value for value in COMPUTED_IN},
     "float32": "fp32",
     "fp16": "amp_fp16",
     "amp": "amp_fp16",
@@ -42,5 +42,5 @@ class LossScaling:
 
 
 def canonical_precision(precision: str) -> str:
-    """Return the level of ``precision`` for another program's name."""
+    """Return the value of ``precision`` for another program's name."""
     return _PRECISIONS.get(precision.lower(), precision)

@@ -71,7 +71,7 @@ class ProgramSection(validation.Section):
         default=".", min_length=1, description="its files, from the folder of this file; copied for each run"
     )
     command: Annotated[str, Field(min_length=1), AfterValidator(_check_command)] = Field(
-        description="one command line; {name} is a level of a factor, or what a run gives: {nodes}, {host_0}, {steps}"
+        description="one command line; {name} is a value of a factor, or what a run gives: {nodes}, {host_0}, {steps}"
     )
     start: Literal["each_node", "first_node", "each_rank"] = Field(
         default="each_node",

@@ -117,7 +117,7 @@ class StudyFile(StudyFacts):
 
     sections: tuple[ReportSection, ...] = Field(min_length=1, strict=False, description="what its report answers")
     constants: study_values.Values = Field(default={}, description="the same in every configuration")
-    factors: study_values.Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
+    factors: study_values.Factors = Field(min_length=1, description="values by parameter; their product is the grid")
     include: Conditions = Field(default=(), description="further points, with a value of every factor")
     exclude: Conditions = Field(default=(), description="points that match all keys are dropped")
     baseline: study_values.Rules = Field(
@@ -271,7 +271,7 @@ class Study(StudyFile):
         return self.error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
 
     def locate(self, name: str, value: Scalar) -> str:
-        """Return the key of a parameter's level: ``x.yaml: factors.model[0]``."""
+        """Return the key of a parameter's value: ``x.yaml: factors.model[0]``."""
         key = name
         for index, included in enumerate(self.include):
             if value in included.get(name, ()):
@@ -288,7 +288,7 @@ class Study(StudyFile):
                 return {**point, **rule.values}
         raise self.error(f"{kind}: no rule's where matches {self._format(point)}")
 
-    def _require_match(self, key: str, where: grid.Levels, points: Sequence[grid.Point]) -> None:
+    def _require_match(self, key: str, where: grid.Values, points: Sequence[grid.Point]) -> None:
         if not any(grid.matches(point, where) for point in points):
             raise self.error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
 
@@ -300,11 +300,11 @@ class Study(StudyFile):
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
         given |= self.constants
-        for levels in grid.grid_points(self.factors):
-            yield "factors", {**given, **levels}
+        for values in grid.grid_points(self.factors):
+            yield "factors", {**given, **values}
         for index, included in enumerate(self.include):
-            for levels in grid.grid_points(included):
-                yield f"include[{index}]", {**given, **levels}
+            for values in grid.grid_points(included):
+                yield f"include[{index}]", {**given, **values}
 
     def _format(self, point: grid.Point) -> str:
         return grid.format_values({name: point[name] for name in self.varied if name in point})

@@ -9,7 +9,7 @@ from typing import Any
 from dlperf_study.core import part_search, resources
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
-from dlperf_study.core.wording import closest, level
+from dlperf_study.core.wording import closest, value_text
 from dlperf_study.study import grid, program_section, strict_yaml, study_values, validation
 from dlperf_study.study.configuration import DEFAULTS, GLOBAL_BATCH, SCALE, parameters_in_scope, study_parameters
 from dlperf_study.study.job import INTERLEAVED
@@ -122,24 +122,23 @@ def check_study(study: Study) -> None:
 
 def _check_factors(study: Study) -> None:
     _check_all_different(study, "duplicate in sections", study.sections)
-    for name, levels in study.factors.items():
+    for name, values in study.factors.items():
         if name in study.constants:
-            raise study.error(
-                f"{name} is in constants ({level(study.constants[name])}) and in factors; it can only be one of them"
-            )
-        _check_all_different(study, f"duplicate level in factors.{name}", levels)
+            constant = value_text(study.constants[name])
+            raise study.error(f"{name} is in constants ({constant}) and in factors; it can only be one of them")
+        _check_all_different(study, f"duplicate value in factors.{name}", values)
     for name, parameter in study.parameters.items():
         if parameter.default is None and name != GLOBAL_BATCH.name and not study.gives(name):
             raise study.error(f"{name} is missing; give it in constants or in factors")
 
 
 def _check_size(study: Study) -> None:
-    points = sum(math.prod(map(len, levels.values())) for levels in (study.factors, *study.include))
+    points = sum(math.prod(map(len, values.values())) for values in (study.factors, *study.include))
     if points > study.max_configurations:
         sources = "factors and include give" if study.include else "factors give"
         raise study.error(
             f"{sources} {points:,} points, more than max_configurations, which is {study.max_configurations:,}; "
-            f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
+            f"leave out a factor or values, or write max_configurations: {points} if you mean it"
         )
 
 
@@ -220,4 +219,4 @@ def _check_section(study: Study, section: str, key: str, is_given: bool, needed:
 
 def _check_all_different(study: Study, problem: str, values: Sequence[Scalar]) -> None:
     if len(set(values)) < len(values):
-        raise study.error(f"{problem}: {', '.join(map(level, values))}")
+        raise study.error(f"{problem}: {', '.join(map(value_text, values))}")

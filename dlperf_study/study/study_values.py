@@ -27,11 +27,11 @@ MIN_TARGET_CI, MAX_TARGET_CI = 0.0001, 0.5
 
 
 def value_type(parameter: Parameter) -> Any:
-    """Return the type of a value, with levels, bounds and description."""
+    """Return the type of a value, with allowed values, bounds and description."""
     unit = f" ({parameter.unit})" if parameter.unit else ""
     description = Field(description=f"{parameter.meaning}{unit}")
-    if parameter.levels:
-        return Annotated[Literal[parameter.levels], description]
+    if parameter.allowed_values:
+        return Annotated[Literal[parameter.allowed_values], description]
     if parameter.type is str:
         return Annotated[str, Field(min_length=1), description]
     if parameter.bounds:

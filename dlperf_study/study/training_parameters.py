@@ -11,7 +11,7 @@ PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 MAX_BATCH, MAX_TOKENS = 1_000_000, 100_000_000
-#: The level of what a library decides if nobody tells it.
+#: The value of what a library decides if nobody tells it.
 LIBRARYS_CHOICE = "default"
 SELFTEST_ONLY = "only for studies of the [self-test](selftest.md)"
 
@@ -102,7 +102,7 @@ class TrainingParameters:
         "fp32",
         "Precision",
         "dtype of the computation",
-        levels=tuple(COMPUTED_IN),
+        allowed_values=tuple(COMPUTED_IN),
         always_known=True,
         published=True,
         note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle only on GPUs, in "
@@ -112,7 +112,7 @@ class TrainingParameters:
         "none",
         "Loss scaling",
         "loss scaling in reduced precision",
-        levels=("none", "dynamic", "static"),
+        allowed_values=("none", "dynamic", "static"),
         published=True,
         note="only for `amp_fp16` and `amp_fp16_o2`; `static` is a factor of 128, as in DLPerf's ResNet-50 of 2020",
     )
@@ -120,7 +120,7 @@ class TrainingParameters:
         "none",
         "Compiler",
         "compiler of the model",
-        levels=("none", "to_static", "cinn", "torch_compile", "xla"),
+        allowed_values=("none", "to_static", "cinn", "torch_compile", "xla"),
         published=True,
         note="`to_static`, and `cinn` if the wheel has it: `paddle_collective`; `torch_compile`, which needs a"
         " C++ compiler: PyTorch and Horovod; `xla`: TensorFlow without parameter servers",
@@ -129,7 +129,7 @@ class TrainingParameters:
         "nchw",
         "Memory format",
         "memory layout of images and features",
-        levels=("nchw", "nhwc"),
+        allowed_values=("nchw", "nhwc"),
         note="`nhwc` (channels last): PyTorch, Horovod, Paddle for models that pool to one pixel before the "
         "first linear layer, and TensorFlow, which supports only `nhwc` on CPUs",
         samples=IMAGES,
@@ -139,7 +139,7 @@ class TrainingParameters:
         "cuDNN autotuning",
         "whether each convolution tries the algorithms of cuDNN and keeps the fastest; default: the library's choice",
         default_name="by default",
-        levels=(LIBRARYS_CHOICE, "enabled", "disabled"),
+        allowed_values=(LIBRARYS_CHOICE, "enabled", "disabled"),
         note="GPUs only",
     )
     gradient_compression: str = parameter(
@@ -147,7 +147,7 @@ class TrainingParameters:
         "Gradient dtype",
         "dtype of gradients in the communication",
         scope=NETWORK,
-        levels=("none", "fp16"),
+        allowed_values=("none", "fp16"),
         note="`fp16`: PyTorch and Horovod only",
     )
     fusion_mib: int = parameter(
@@ -177,7 +177,7 @@ class TrainingParameters:
         "sgd",
         "Optimizer",
         "optimizer of the update",
-        levels=("sgd", "momentum", "adamw"),
+        allowed_values=("sgd", "momentum", "adamw"),
         note="only `sgd` with parameter servers",
     )
     fused_optimizer: str = parameter(
@@ -186,7 +186,7 @@ class TrainingParameters:
         "implementation of the update: one call for all parameters (fused), one call per operation "
         "(foreach), or one parameter after the other (for_loop); default: the library's choice",
         default_name="by default",
-        levels=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
+        allowed_values=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
         note="`foreach`: PyTorch and Horovod; `fused`: PyTorch, Horovod, and Paddle's `momentum` without "
         "parameter servers",
     )
@@ -237,7 +237,7 @@ class TrainingParameters:
         "replicated",
         "Classifier",
         "distribution of the last layer over the devices",
-        levels=("replicated", "sharded"),
+        allowed_values=("replicated", "sharded"),
         published=True,
         note="`sharded`: each device has some of its columns (ArcFace only)",
         samples=IMAGES,
@@ -303,16 +303,16 @@ class TrainingParameters:
     )
 
 
-#: Each rank logs the level that its library has after the first step, as far as it can be asked.
+#: Each rank logs the value that its library has after the first step, as far as it can be asked.
 TUNED = ("memory_format", "cudnn_autotune", "fused_optimizer")
 #: What earlier versions had too: their logs do not say it.
 _UNOBSERVED_BEFORE = ("memory_format",)
 
 
 def tuning_contradictions(configuration: TrainingParameters, observed: Mapping[str, str]) -> Iterator[str]:
-    """Yield how a library's observed levels differ from the requested ones."""
+    """Yield how a library's observed values differ from the requested ones."""
     for name in TUNED:
-        requested, level = getattr(configuration, name), observed.get(name)
-        if requested in (LIBRARYS_CHOICE, level) or (level is None and name in _UNOBSERVED_BEFORE):
+        requested, value = getattr(configuration, name), observed.get(name)
+        if requested in (LIBRARYS_CHOICE, value) or (value is None and name in _UNOBSERVED_BEFORE):
             continue
-        yield f"{name} is {requested}, but the library has {level or 'none that could be observed'}"
+        yield f"{name} is {requested}, but the library has {value or 'none that could be observed'}"

@@ -118,7 +118,7 @@ def _remedy(kind: str, given: Any) -> str:
     if len(str(given)) > MAX_CHARACTERS:
         return ""
     if kind in ("list_type", "tuple_type") and isinstance(given, (str, int, float)):
-        return f"; write [{wording.level(given)}]"
+        return f"; write [{wording.value_text(given)}]"
     if kind in _UNQUOTED and isinstance(given, str) and re.fullmatch(_UNQUOTED[kind], given):
         return f"; write {given} without quotes"
     return ""

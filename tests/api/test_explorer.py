@@ -94,12 +94,12 @@ def test_what_two_factors_leave_over_is_a_colour_of_its_own() -> None:
 
 
 def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatch, tmp_path) -> None:
-    levels = {
+    values = {
         **{"precision": "fp16", "seed": 2, "batch_per_device": 8, "image_size": 64, "threads_per_device": 2},
         **{"measured_steps": 60, "devices_per_node": 2, "memory_limit_mib": 640, "cpu_limit": 0.5, "model": "vgg16"},
     }
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    planned = [Planned(configuration(**{name: level})) for name, level in levels.items()]
+    planned = [Planned(configuration(**{name: value})) for name, value in values.items()]
     write_study(StudyPaths.of("example"), planned)
     varying = plot.varying_columns(data_rows("example"))
     assert len(varying) > MOST_FILTERS
@@ -171,7 +171,7 @@ def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(t
     view = explore(two_models)
     for model in ("ResNet-50", "MobileNetV2"):
         menu(view, Checkbox, model).value = False
-    assert view.children[2].value == "no configuration is selected: tick a level of Model"
+    assert view.children[2].value == "no configuration is selected: tick a value of Model"
     menu(view, Checkbox, "ResNet-50").value = True
     for description in ("Colour", "Panels"):
         menu(view, Dropdown, description).value = "setting"

@@ -115,7 +115,7 @@ def test_a_selection_without_its_baseline_keeps_its_ratios_and_their_sentences(s
 
 
 @pytest.mark.parametrize(
-    "levels",
+    "values",
     [
         {"model": "resnet"},
         {"modle": "resnet50"},
@@ -124,9 +124,9 @@ def test_a_selection_without_its_baseline_keeps_its_ratios_and_their_sentences(s
     ],
     ids=str,
 )
-def test_a_misspelt_selection_is_refused(study: StudyResults, levels: dict[str, Any], refused: Refused) -> None:
+def test_a_misspelt_selection_is_refused(study: StudyResults, values: dict[str, Any], refused: Refused) -> None:
     with refused(DlperfStudyError):
-        study.sel(**levels)
+        study.sel(**values)
 
 
 def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused: Refused) -> None:

@@ -8,11 +8,11 @@ from dlperf_study.core.wording import (
     counted,
     in_sentence,
     last_line,
-    level,
     list_first,
     rounded,
     shortened,
     unknown_name,
+    value_text,
 )
 
 
@@ -53,7 +53,7 @@ def test_a_number_has_four_digits_that_count_and_no_exponent(value, text):
 
 
 def test_of_very_many_names_a_message_has_the_most_similar():
-    message = unknown_name("level is", "levl_7", "levels", [f"level_{position}" for position in range(100)])
+    message = unknown_name("value is", "levl_7", "values", [f"level_{position}" for position in range(100)])
     assert "did you mean level_7? " in message
     assert message.endswith(", and 88 that are less like it")
 
@@ -69,7 +69,7 @@ def test_unknown_names_are_answered_with_the_closest(snapshot):
 
 def test_values_are_in_the_words_of_yaml(snapshot):
     assert as_yaml({"a": [None, True, False, 1.5, "x"]}) == snapshot
-    assert [level(value) for value in (True, 1, "true")] == ["true", "1", "true"]
+    assert [value_text(value) for value in (True, 1, "true")] == ["true", "1", "true"]
 
 
 @pytest.mark.parametrize(

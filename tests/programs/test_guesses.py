@@ -83,21 +83,21 @@ def test_a_command_with_a_rank_is_started_for_each():
 
 @pytest.mark.parametrize("options", ["", "--path a " * 40, "--title 'a  # b'"])
 def test_what_is_written_is_the_study_that_was_asked_for(tmp_path, options):
-    levels = {"devices_per_node": [1, 2], "width": [0.5, "a: b", True]}
+    values = {"devices_per_node": [1, 2], "width": [0.5, "a: b", True]}
     command = f'x --width "{{width}}" {{devices_per_node}} {options}'.strip()
     new = NewStudy(
         "toy",
         command,
-        levels,
+        values,
         constants={"batch_per_device": 2},
         data=["a/bé.bin"],
         environment={"A": "1"},
         notes=("a",),
     )
-    assert yaml.safe_load(new.as_yaml())["factors"] == levels
+    assert yaml.safe_load(new.as_yaml())["factors"] == values
     # As its owner writes it, and not as an escape.
     assert "a/bé.bin" in new.as_yaml()
     study = load_study(write_study(tmp_path, new.as_yaml()))
-    assert (study.factors, study.program.command) == (levels, new.command)
+    assert (study.factors, study.program.command) == (values, new.command)
     assert (study.program.data, study.program.environment) == (("a/bé.bin",), {"A": "1"})
     assert len(study.points) == 6

@@ -12,10 +12,10 @@ from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Options of ``measure`` that are refused, each with the error that it has.
 REFUSED = {
-    "no levels": ("--over", "width"),
-    "a level that is a list": ("--over", "width=[1"),
-    "several levels of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node=1,2"),
-    "no level of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node="),
+    "no values": ("--over", "width"),
+    "a value that is a list": ("--over", "width=[1"),
+    "several values of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node=1,2"),
+    "no value of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node="),
     "a misspelt placeholder": ("--over", "widht=1,2"),
     "a misspelt parameter": ("--over", "width=1,2", "--fixed", "batch_per_devic=3"),
     "a factor of no command": ("--over", "width=1,2", "--over", "image_size=1,2"),

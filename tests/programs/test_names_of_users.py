@@ -19,7 +19,7 @@ NAMES = ("lr_schedule", "cosine_decay", "linear_warmup")
 
 
 def write_program_study(outputs: Path, program: str) -> None:
-    """Write the evidence of a program on one and two devices, with two levels of a setting of its own."""
+    """Write the evidence of a program on one and two devices, with two values of a setting of its own."""
     planned: list[Planned] = []
     for schedule in NAMES[1:]:
         for devices in (1, 2):

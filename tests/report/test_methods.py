@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.report.formatting import level_with_unit
+from dlperf_study.report.formatting import value_with_unit
 from dlperf_study.report.methods import methods
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study, write_titled
@@ -119,7 +119,7 @@ def test_methods_name_what_was_compared_and_what_goes_without_saying(mixed):
 def test_methods_name_each_setting_that_is_not_the_default(changes):
     text = methods(study(Planned(configuration(**changes), ALONE)))
     [name] = changes
-    assert f"{column_named(name).words} {level_with_unit(name, changes[name])}" in text
+    assert f"{column_named(name).words} {value_with_unit(name, changes[name])}" in text
 
 
 def test_settings_that_are_the_same_are_apart_from_those_that_vary(tmp_path):

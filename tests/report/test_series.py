@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dlperf_study.report.labels import Labels
-from dlperf_study.report.series import all_groups, all_series, level_label, titled_published_labels
+from dlperf_study.report.series import all_groups, all_series, titled_published_labels, value_label
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, study
 
@@ -26,7 +26,7 @@ COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
 
 
 @pytest.mark.parametrize(
-    ("levels", "labels"),
+    ("values", "labels"),
     [
         ([{}, {"precision": "tf32"}, COMPILED], ["fp32", "TF32", "amp bf16 · torch.compile"]),
         ([{}, {"precision": "amp_bf16"}, COMPILED], ["fp32", "amp bf16", "amp bf16 · torch.compile"]),
@@ -37,8 +37,8 @@ COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
         ),
     ],
 )
-def test_a_default_goes_without_saying_where_something_else_names_the_series(levels, labels):
-    planned = [Planned(configuration(**named(), **changes), ALONE) for changes in levels]
+def test_a_default_goes_without_saying_where_something_else_names_the_series(values, labels):
+    planned = [Planned(configuration(**named(), **changes), ALONE) for changes in values]
     assert [series.label for series in all_series(study(*planned))] == labels
 
 
@@ -108,7 +108,7 @@ def test_groups_of_one_model_are_its_own():
     ],
 )
 def test_a_level_is_understood_alone(factor, value, label):
-    assert level_label(factor, value) == label
+    assert value_label(factor, value) == label
 
 
 def test_the_line_of_a_published_table_has_its_title_and_what_sets_it_apart_in_the_table():

@@ -15,8 +15,8 @@ ADDED = [entry for name, entry in PARAMETERS.items() if name not in IDENTIFIED_B
 
 def changed_value(parameter: Parameter) -> object:
     """Return a value of a parameter that is not its default."""
-    if parameter.levels:
-        return next(level for level in parameter.levels if level != parameter.default)
+    if parameter.allowed_values:
+        return next(value for value in parameter.allowed_values if value != parameter.default)
     return f"{parameter.default}x" if parameter.type is str else parameter.type(parameter.default + 1)
 
 

@@ -36,8 +36,8 @@ def test_a_time_may_be_left_to_the_library(tmp_path, value):
     assert study.constants["cycle_time_ms"] == float(value)
 
 
-LEVELS = ", ".join(map(str, range(1, 23)))
-GRID = f"{{nodes: [{LEVELS}], devices_per_node: [{LEVELS}], parameter_servers: [{LEVELS}]}}"
+VALUES = ", ".join(map(str, range(1, 23)))
+GRID = f"{{nodes: [{VALUES}], devices_per_node: [{VALUES}], parameter_servers: [{VALUES}]}}"
 GRID_POINTS, STUDY_POINTS = 22**3, 4
 FACTORS = "factors:\n  model: [resnet50, mobilenet_v2]\n  devices_per_node: [1, 2]\n"
 

@@ -146,7 +146,7 @@ TWO_CORES = cluster(1, 2)
 QUICK = ("quickstart", *STUDIES)
 #: Runs of seconds: with the report, quick mode takes less than eight minutes.
 MOST_QUICK_RUNS = 24
-#: What the seeds in quick mode can't vary on two cores; the plan lists the other level with its reason.
+#: What the seeds in quick mode can't vary on two cores; the plan lists the other value with its reason.
 UNVARIED = {"nodes": "needs 2 devices on 2 nodes; cluster example has 2 devices on 1 node"}
 
 
@@ -160,7 +160,7 @@ def quick_plan(name):
     return build_plan(load_study(name, quick=True), TWO_CORES, with_every_library)
 
 
-def levels(entries, name):
+def values(entries, name):
     """Return the values of a parameter in some entries of a plan."""
     return {getattr(entry.configuration, name) for entry in entries}
 
@@ -184,12 +184,12 @@ def test_a_quick_variant_runs_on_two_devices_in_a_few_minutes(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_quick_variant_varies_whatever_its_study_does_as_far_as_two_cores_can(name):
     full, quick = build_plan(load_study(name), cluster(100, 8), anything_goes), quick_plan(name)
-    factors = [factor for factor in study_parameters() if len(levels(full.entries, factor)) > 1]
-    assert {factor for factor in factors if len(levels(quick.entries, factor)) < 2} == set()
+    factors = [factor for factor in study_parameters() if len(values(full.entries, factor)) > 1]
+    assert {factor for factor in factors if len(values(quick.entries, factor)) < 2} == set()
     for factor in factors:
-        (level, *more) = levels(quick.runnable, factor)
+        (value, *more) = values(quick.runnable, factor)
         if not more:
-            reasons = {e.unsupported for e in quick.unsupported if getattr(e.configuration, factor) != level}
+            reasons = {e.unsupported for e in quick.unsupported if getattr(e.configuration, factor) != value}
             assert reasons == {UNVARIED.get(factor)}, factor
 
 

@@ -4,19 +4,19 @@ from dlperf_study.core.errors import StudyFileError
 from tests.study.examples import rule, study
 
 
-def levels(points, *names):
+def values(points, *names):
     return [tuple(point[name] for name in names) for point in points]
 
 
 def test_the_grid_is_complete_and_the_last_factor_the_fastest():
-    assert levels(study().points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
+    assert values(study().points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
     point = study().points[0]
     assert (point["image_size"], point["parameter_servers"], point["precision"]) == (224, 0, "fp32")
 
 
 def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
     points = study(include=({"nodes": [4], "devices_per_node": [4, 8], "strategy": ["async"]},)).points
-    assert levels(points[4:], "nodes", "devices_per_node", "strategy", "model") == [
+    assert values(points[4:], "nodes", "devices_per_node", "strategy", "model") == [
         (4, 4, "async", "resnet50"),
         (4, 8, "async", "resnet50"),
     ]
@@ -24,7 +24,7 @@ def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
 
 def test_exclude_drops_what_matches_all_keys_also_by_default():
     points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points
-    assert levels(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
+    assert values(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
     with pytest.raises(StudyFileError, match="exclude leaves no configuration"):
         list(study(exclude=({"parameter_servers": [0]},)).points)
 

@@ -53,8 +53,8 @@ ERRORS = {
     "a title without text": ("title: An example", "title:"),
     "a number that the versions of YAML read differently": ("devices_per_node: [1, 2]", "devices_per_node: [1, 010]"),
     "a boolean twice": ("devices_per_node: [1, 2]", "devices_per_node: [1, 2]\n  hierarchical: [true, true]"),
-    "a level that is not a list": ("devices_per_node: [1, 2]", "devices_per_node: 2"),
-    "unknown level": ("constants: {", "constants: {precision: fp64, "),
+    "a value that is not a list": ("devices_per_node: [1, 2]", "devices_per_node: 2"),
+    "unknown value": ("constants: {", "constants: {precision: fp64, "),
     "unknown question": ("[scaling]", "[speed]"),
     "empty factor": ("devices_per_node: [1, 2]", "devices_per_node: []"),
     "negative repeats": ("constants:", "measurement: {repetitions: -1}\nconstants:"),
@@ -136,8 +136,8 @@ def test_a_long_value_is_cut(tmp_path):
 
 
 def test_many_errors_are_counted(tmp_path, snapshot):
-    levels = ", ".join(["x"] * 50)
-    file = write(tmp_path, STUDY.replace("[1, 2]", f"[{levels}]"))
+    values = ", ".join(["x"] * 50)
+    file = write(tmp_path, STUDY.replace("[1, 2]", f"[{values}]"))
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
     lines = str(caught.value).splitlines()

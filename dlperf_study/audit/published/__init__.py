@@ -70,16 +70,16 @@ def _source_lines(name: str) -> list[Line]:
 
 def _series(lines: list[Line]) -> list[str]:
     """Return the series of each number: table and varying facts."""
-    levels: dict[tuple[str, str], set[Any]] = {}
+    values: dict[tuple[str, str], set[Any]] = {}
     for line in lines:
         for name in _SERIES_FACTS:
-            levels.setdefault((line["table"], name), set()).add(line.get(name))
+            values.setdefault((line["table"], name), set()).add(line.get(name))
     series = []
     for line in lines:
         parts = [line["table"]]
         for name in _SERIES_FACTS:
-            if name in line and len(levels[line["table"], name]) > 1:
-                level = line[name]
-                parts.append(f"{level:g}" if isinstance(level, float) else str(level))
+            if name in line and len(values[line["table"], name]) > 1:
+                value = line[name]
+                parts.append(f"{value:g}" if isinstance(value, float) else str(value))
         series.append("/".join(parts))
     return series

@@ -57,7 +57,7 @@ class SameQuestion:
         self._published, self._ours = dict[str, list[Any]](), dict[str, list[Any]]()
         self._differs = dict[str, Mask]()
         for name in (*SAME, *USUAL):
-            self._published[name], self._ours[name] = _published_levels(numbers, name), _our_levels(ours, name)
+            self._published[name], self._ours[name] = _published_values(numbers, name), _our_values(ours, name)
             self._differs[name] = _differs(self._published[name], self._ours[name])
         self._count = np.sum(list(self._differs.values()), axis=0)
         self._measured = np.flatnonzero(ours.get("runs_completed", pd.Series(1, ours.index)).to_numpy() > 0)
@@ -97,12 +97,12 @@ def _differs(published: list[Any], ours: list[Any]) -> Mask:
 
     An unstated published value differs from nothing; an unknown value of ours differs from everything.
     """
-    levels = pd.Series(ours, dtype=object)
+    values = pd.Series(ours, dtype=object)
     masks = {}
-    for level in set(published) - {None}:
-        masks[level] = (levels != level).to_numpy(np.bool_)
+    for value in set(published) - {None}:
+        masks[value] = (values != value).to_numpy(np.bool_)
     masks[None] = np.zeros(len(ours), dtype=np.bool_)
-    return np.array([masks[level] for level in published], dtype=np.bool_).reshape(len(published), len(ours))
+    return np.array([masks[value] for value in published], dtype=np.bool_).reshape(len(published), len(ours))
 
 
 def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
@@ -111,25 +111,25 @@ def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
     return [images.get(image_dataset, READ) for image_dataset in _known(rows["image_dataset"])]
 
 
-def _known(levels: Iterable[Any]) -> list[Any]:
-    """Return levels with None for those that are missing."""
-    return [None if pd.isna(level) else level for level in levels]
+def _known(values: Iterable[Any]) -> list[Any]:
+    """Return values with None for those that are missing."""
+    return [None if pd.isna(value) else value for value in values]
 
 
-def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
+def _our_values(configurations: pd.DataFrame, name: str) -> list[Any]:
     """Return our values, with defaults where a parameter does not apply."""
-    levels = configurations[name].astype(object)
+    values = configurations[name].astype(object)
     if name in DIVIDED:
-        levels = levels.where(levels.notna(), PARAMETERS[name].default)
+        values = values.where(values.notna(), PARAMETERS[name].default)
     elif name in USUAL and PARAMETERS[name].samples == IMAGES:
         has_sequences = configurations["sequence_length"].fillna(0).astype(float) > 0
-        levels = levels.where(levels.notna() | ~has_sequences, PARAMETERS[name].default)
-    return _known(levels)
+        values = values.where(values.notna() | ~has_sequences, PARAMETERS[name].default)
+    return _known(values)
 
 
-def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
+def _published_values(numbers: pd.DataFrame, name: str) -> list[Any]:
     """Return the value of ours that each number requires, or None."""
     nothing = pd.Series(index=numbers.index, dtype=object)
     printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"matching_{name}"))
     usual = PARAMETERS[name].default if name in USUAL else None
-    return [usual if pd.isna(level) else level for level in translated.where(translated.notna(), printed)]
+    return [usual if pd.isna(value) else value for value in translated.where(translated.notna(), printed)]

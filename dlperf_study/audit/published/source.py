@@ -170,7 +170,7 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
         if line.get(name) not in choices:
             raise PublishedError(unknown_name(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
     if line.get("images", MADE_UP) not in IMAGES:
-        raise PublishedError(unknown_name(f"{location}: images is", str(line["images"]), "levels", IMAGES))
+        raise PublishedError(unknown_name(f"{location}: images is", str(line["images"]), "values", IMAGES))
     line = derive_sizes(line | {"unit": METRICS[line["metric"]].unit})
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:

@@ -27,7 +27,7 @@ _SEVERAL_MEANINGS = (
 )
 _UNIT_MISSING = "neither its name nor its cells say the unit"
 _READ_AS_OF_DEVICE = "not declared, read as of one device"
-#: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
+#: The values of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
 #: Results that are of training whatever is above their table.
 _OF_TRAINING = {quantities.STEP, quantities.DEVICE_FLOPS, quantities.MFU, quantities.HFU}

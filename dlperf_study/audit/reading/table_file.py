@@ -123,7 +123,7 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     line = f"line {fields.pop(LINE)}"
     conditions = []
     for name, field in fields.items():
-        # A word for no number may be a level of a column without numbers: no compression is "none".
+        # A word for no number may be a value of a column without numbers: no compression is "none".
         is_missing = numbers.is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
         if name != result_frames.VALUE and not is_missing:
             conditions.append(name)

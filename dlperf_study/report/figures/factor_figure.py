@@ -1,4 +1,4 @@
-"""Any number over the levels of any factor: of the report for each factor that a study varies, and of the explorer."""
+"""Any number over the values of any factor: of the report for each factor that a study varies, and of the explorer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,65 +23,65 @@ from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table_builders import measured_column
 
 _PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
-_SPREAD, _LETTERS_OF_LEVELS = 0.5, 25
+_SPREAD, _LETTERS_OF_VALUES = 0.5, 25
 _LETTER_HEIGHT_INCHES = 0.03
 _HEADROOM = 0.04
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
 SETTING, MOST_SETTINGS = "setting", 40
-MOST_LEVELS = 60
-EXPLANATION = "Mark: mean over runs; bar: 95 % CI; open marks have none. Levels are at equal distances."
+MOST_VALUES = 60
+EXPLANATION = "Mark: mean over runs; bar: 95 % CI; open marks have none. Values are at equal distances."
 IDEAL = "Dotted: ideal."
 
 
 def factors(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput over each factor except devices and model.
 
-    A colour is a setting: the same levels of all other factors, and the same devices.
+    A colour is a setting: the same values of all other factors, and the same devices.
     """
     for name in filter("model".__ne__, varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
-        at_few_levels = _at_few_levels(comparable, name)
-        rows = _most_different(at_few_levels, dataset.rate)
+        at_few_values = _at_few_values(comparable, name)
+        rows = _most_different(at_few_values, dataset.rate)
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
-            omission = _omission(comparable[name].nunique(), at_few_levels[SETTING].nunique())
+            omission = _omission(comparable[name].nunique(), at_few_values[SETTING].nunique())
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt, on_page = f"{title}. {'; '.join(_in_words(dataset, rows, name))}.", f"{EXPLANATION}{omission}"
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=on_page, alt=alt)
 
 
-def _omission(levels: int, settings: int) -> str:
-    spread = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread,"
-    of_levels = f"{spread} with the settings that were measured at two of these or more."
-    of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
-    return text_if(levels > MOST_LEVELS, of_levels) + text_if(settings > MOST_SETTINGS, of_settings)
+def _omission(values: int, settings: int) -> str:
+    spread = f" {MOST_VALUES} of {values} values are shown, evenly spread,"
+    of_values = f"{spread} with the settings that were measured at two of these or more."
+    of_settings = f" The {MOST_SETTINGS} of {settings} settings whose values differ most are shown."
+    return text_if(values > MOST_VALUES, of_values) + text_if(settings > MOST_SETTINGS, of_settings)
 
 
-def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return rows at as many evenly spread levels as fit."""
-    levels = series.ordered_levels(rows[factor])
-    if len(levels) <= MOST_LEVELS:
+def _at_few_values(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """Return rows at as many evenly spread values as fit."""
+    values = series.ordered_values(rows[factor])
+    if len(values) <= MOST_VALUES:
         return rows
-    positions = np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)
-    rows = rows[rows[factor].isin(np.array(levels)[positions])]
+    positions = np.linspace(0, len(values) - 1, MOST_VALUES).round().astype(int)
+    rows = rows[rows[factor].isin(np.array(values)[positions])]
     return rows[rows.groupby(["model", SETTING])[factor].transform("nunique") > 1]
 
 
 def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
     if rows.empty or rows[SETTING].nunique() <= MOST_SETTINGS:
         return rows
-    levels = rows.groupby(SETTING, observed=True)[rate]
-    chosen = (levels.max() / levels.min()).nlargest(MOST_SETTINGS).index
+    values = rows.groupby(SETTING, observed=True)[rate]
+    chosen = (values.max() / values.min()).nlargest(MOST_SETTINGS).index
     return rows[rows[SETTING].isin(chosen)]
 
 
 @dataclass(frozen=True)
 class FactorChart:
-    """The column ``metric`` of ``rows`` over the levels of ``x``.
+    """The column ``metric`` of ``rows`` over the values of ``x``.
 
-    ``hue``, ``col``: columns whose levels have a colour or a panel of their own; empty for none. Lines connect numbers
-    of devices, and a dotted one is ideal; other levels have none, because nothing was measured between them.
+    ``hue``, ``col``: columns whose values have a colour or a panel of their own; empty for none. Lines connect numbers
+    of devices, and a dotted one is ideal; other values have none, because nothing was measured between them.
     """
 
     rows: pd.DataFrame
@@ -97,7 +97,7 @@ class FactorChart:
         columns = min(len(panels), _COLUMNS[width.name])
         lines = -(-len(panels) // columns)
         inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
-        names = list(map(partial(formatting.level_name, self.x), _levels(self.rows, self.x)))
+        names = list(map(partial(formatting.value_name, self.x), _values(self.rows, self.x)))
         height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
         drawing = labelled_page(self.is_quick, width, height * lines)
         grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
@@ -114,10 +114,10 @@ class FactorChart:
 
     def draw_on(self, axes: Axes) -> None:
         """Draw all colours on given axes; a legend names the colours."""
-        colours = _levels(self.rows, self.hue)
-        marks = {position: _at_level(self.rows, self.hue, level) for position, level in enumerate(colours)}
+        colours = _values(self.rows, self.hue)
+        marks = {position: _at_value(self.rows, self.hue, value) for position, value in enumerate(colours)}
         title, names = text_if(self.is_quick, QUICK), _names(self.hue, colours)
-        panel = _Panel(title, marks, names, self.x, _levels(self.rows, self.x))
+        panel = _Panel(title, marks, names, self.x, _values(self.rows, self.x))
         panel.draw(axes, self.metric)
         axes.set_xlabel(axis_label(self.x))
         axes.set_ylabel(axis_label(self.metric))
@@ -138,14 +138,14 @@ def _leave_headroom(axes: Axes) -> None:
 
 def _panels(rows: pd.DataFrame, x: str, hue: str, col: str) -> "Iterator[_Panel]":
     """Yield the panels; positions and colours are the same in all."""
-    colours, levels = _levels(rows, hue), _levels(rows, x)
-    for panel in _levels(rows, col):
-        of_panel = _at_level(rows, col, panel)
-        shown = [level for level in colours if len(_at_level(of_panel, hue, level))]
+    colours, values = _values(rows, hue), _values(rows, x)
+    for panel in _values(rows, col):
+        of_panel = _at_value(rows, col, panel)
+        shown = [value for value in colours if len(_at_value(of_panel, hue, value))]
         for part in parted(shown):
-            marks = {colours.index(level): _at_level(of_panel, hue, level) for level in part}
+            marks = {colours.index(value): _at_value(of_panel, hue, value) for value in part}
             title = _names(col, [panel])[0] if col else ""
-            yield _Panel(title, marks, _names(hue, part), x, levels)
+            yield _Panel(title, marks, _names(hue, part), x, values)
 
 
 @dataclass(frozen=True)
@@ -156,21 +156,21 @@ class _Panel:
     marks: dict[int, pd.DataFrame]
     names: list[str]
     x: str
-    levels: list[Any]
+    values: list[Any]
 
     def draw(self, axes: Axes, metric: str) -> None:
-        """Draw marks and bars; marks at one level are side by side."""
+        """Draw marks and bars; marks at one value are side by side."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
-            x_values = list(rows[self.x].map(self.levels.index) + shift)
-            # Of several marks at one level no line tells which are alike.
+            x_values = list(rows[self.x].map(self.values.index) + shift)
+            # Of several marks at one value no line tells which are alike.
             if self.x == "world_size" and len(set(x_values)) == len(x_values):
                 points = sorted(zip(x_values, rows[metric], strict=True))
                 axes.plot(*zip(*points, strict=True), color=colour(position), linewidth=0.7, alpha=0.6, gid=GUIDE)
             _draw_marks(axes, rows, metric, x_values, position)
         if self.x == "world_size":
             self._draw_ideal(axes, metric)
-        names = list(map(partial(formatting.level_name, self.x), self.levels))
+        names = list(map(partial(formatting.value_name, self.x), self.values))
         axes.set_xticks(range(len(names)), names)
         if _are_long(names):
             axes.tick_params(axis="x", rotation=30)
@@ -189,28 +189,28 @@ class _Panel:
             # Baselines on several numbers of devices have no ideal in common.
             return
         heights = ideals["min"] if metric == SPEEDUP else [1.0] * len(ideals)
-        positions = list(map(self.levels.index, ideals.index))
+        positions = list(map(self.values.index, ideals.index))
         axes.plot(positions, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
 
     def end_labels(self, metric: str) -> list[EndLabel]:
         """Return each colour's name, as high as its last mark."""
         labels = []
         for (position, rows), name in zip(self.marks.items(), self.names, strict=False):
-            last = max(rows.index, key=lambda index: self.levels.index(rows.loc[index, self.x]))
+            last = max(rows.index, key=lambda index: self.values.index(rows.loc[index, self.x]))
             labels.append(EndLabel(float(rows.loc[last, metric]), position, name))
         return labels
 
 
-def _names(factor: str, levels: Sequence[Any]) -> list[str]:
+def _names(factor: str, values: Sequence[Any]) -> list[str]:
     if not factor:
         return []
     if factor == SETTING:
-        return list(levels)
-    return list(map(partial(series.level_label, factor), levels))
+        return list(values)
+    return list(map(partial(series.value_label, factor), values))
 
 
 def _are_long(names: list[str]) -> bool:
-    return sum(map(len, names)) > _LETTERS_OF_LEVELS
+    return sum(map(len, names)) > _LETTERS_OF_VALUES
 
 
 def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[float], position: int) -> None:
@@ -229,13 +229,13 @@ def axis_label(name: str) -> str:
 
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
-    """Return measured configurations whose setting has several levels of a factor."""
-    rows, usual = dataset.measured, series.usual_levels(dataset.whole or dataset)
+    """Return measured configurations whose setting has several values of a factor."""
+    rows, usual = dataset.measured, series.usual_values(dataset.whole or dataset)
     other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
-        levels = ((name, getattr(row, name)) for name in other_factors)
-        labels = [series.level_label(name, level) for name, level in levels if series.is_named(name, level, usual)]
+        values = ((name, getattr(row, name)) for name in other_factors)
+        labels = [series.value_label(name, value) for name, value in values if series.is_named(name, value, usual)]
         settings.append(series.joined(*labels, series.devices_label(row)))
     labelled = rows.assign(**{SETTING: settings})
     counts = labelled.groupby(["model", SETTING])[factor].transform("nunique")
@@ -246,21 +246,21 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
     column = measured_column(dataset, dataset.rate)
     for row in rows.itertuples():
         cell = column.cell(row)
-        level = series.level_label(factor, getattr(row, factor))
+        value = series.value_label(factor, getattr(row, factor))
         setting = series.joined(formatting.model_name(row), getattr(row, SETTING))
-        yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
+        yield f"{setting}, {value}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
-def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
-    """Return the levels of a factor in order; without a factor, one."""
+def _values(rows: pd.DataFrame, factor: str) -> list[Any]:
+    """Return the values of a factor in order; without a factor, one."""
     if factor == SETTING:
         return list(dict.fromkeys(rows[factor]))
     if factor:
-        return series.ordered_levels(rows[factor])
+        return series.ordered_values(rows[factor])
     return [None]
 
 
-def _at_level(rows: pd.DataFrame, factor: str, level: Any) -> pd.DataFrame:
+def _at_value(rows: pd.DataFrame, factor: str, value: Any) -> pd.DataFrame:
     if factor:
-        return rows[rows[factor] == level]
+        return rows[rows[factor] == value]
     return rows

@@ -63,13 +63,13 @@ def about(dataset: Dataset) -> Table:
     measurement = _MEASUREMENT
     if plan.is_program:
         for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
-            if levels := formatting.distinct_levels(dataset.runs[name]):
-                facts[column_named(name).label] = formatting.listed(map(str, levels))
+            if values := formatting.distinct_values(dataset.runs[name]):
+                facts[column_named(name).label] = formatting.listed(map(str, values))
         fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + list_settings(rows)
         measurement = PROGRAM_MEASUREMENT
     for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repetitions", *measurement)):
         if rows[name].notna().any():
-            facts[column_named(name).label] = _levels_text(name, rows[name])
+            facts[column_named(name).label] = _values_text(name, rows[name])
     facts |= _course(plan)
     if note := selftest_note(dataset):
         facts["Self-test"] = note
@@ -78,23 +78,23 @@ def about(dataset: Dataset) -> Table:
     return make_table("about", ("", ""), facts.items(), about, title=plan.title)
 
 
-def _levels_text(name: str, values: pd.Series) -> str:
-    """Return a parameter's levels with their unit, unless the label has it."""
+def _values_text(name: str, values: pd.Series) -> str:
+    """Return a parameter's values with their unit, unless the label has it."""
     if name == "batch_per_device" and (values == 0).any():
         shared = values[values > 0]
-        divisible = text_if(len(shared), f"{_levels_text(name, shared)}; ")
+        divisible = text_if(len(shared), f"{_values_text(name, shared)}; ")
         return f"{divisible}none where the global batch can't be shared equally"
     unit = column_named(name).unit
     is_named = any(formatting.is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in column_named(name).words.split() or not is_numeric_dtype(values) or is_named
-    levels = context.levels(values)
-    # Levels of a measure have their unit already.
+    listed = context.list_values(values)
+    # Values of a measure have their unit already.
     if has_no_unit or unit in formatting.MEASURES:
-        return levels
+        return listed
     # Units that are nouns are in the plural.
-    if levels == "1" and unit in ("runs", "steps", "samples"):
+    if listed == "1" and unit in ("runs", "steps", "samples"):
         return counted(1, unit.removesuffix("s"))
-    return f"{levels} {unit}"
+    return f"{listed} {unit}"
 
 
 def _course(plan: Plan) -> dict[str, str]:
@@ -143,17 +143,17 @@ def environments(dataset: Dataset) -> Table:
 
 
 def _environment_cell(dataset: Dataset, name: str, values: pd.Series) -> Cell:
-    distinct = formatting.distinct_levels(values)
+    distinct = formatting.distinct_values(values)
     if not distinct:
         if not dataset.plan.ingested_from and name in ("device_peak_flops", "device_peak_source"):
             return Cell.missing(caption("environments", "no_peak"))
         return Cell.missing(context.by_origin(dataset, "unknown"))
     if name in _OF_RUNS and len(distinct) > 1:
-        return Cell(" to ".join(dict.fromkeys(map(partial(_environment_level, name), (values.min(), values.max())))))
-    return Cell(", ".join(map(partial(_environment_level, name), distinct)))
+        return Cell(" to ".join(dict.fromkeys(map(partial(_environment_value, name), (values.min(), values.max())))))
+    return Cell(", ".join(map(partial(_environment_value, name), distinct)))
 
 
-def _environment_level(name: str, value: object) -> str:
+def _environment_value(name: str, value: object) -> str:
     if name in _VERBATIM:
         return str(value)[: _VERBATIM[name]]
     if not column_named(name).unit:

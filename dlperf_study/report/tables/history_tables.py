@@ -70,11 +70,11 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
     rows = []
     for change in comparison.conditions:
         column, cells = change.column, [COLUMNS[change.column].label]
-        for levels in (change.before, change.after):
+        for values in (change.before, change.after):
             if column in _SHORT:
-                names = [level[: _SHORT[column]] for level in levels]
+                names = [value[: _SHORT[column]] for value in values]
             else:
-                names = list(map(formatting.display_name, levels))
+                names = list(map(formatting.display_name, values))
             cells.append(formatting.listed(names) or "not recorded")
         rows.append(cells)
     nothing_in_common = text_if(not comparison.has_common_configurations, caption("throughput-changes", "empty"))

@@ -113,7 +113,7 @@ def nccl(dataset: Dataset) -> Table:
     """Return how NCCL connects the GPUs, beside the stated link."""
     rows = dataset.configurations[_has_any(dataset.configurations, NCCL_COLUMNS)]
     columns = context.known_columns(rows, NCCL_COLUMNS)
-    link = caption("nccl", "interconnect", link=context.levels(dataset.completed_runs["interconnect"]))
+    link = caption("nccl", "interconnect", link=context.list_values(dataset.completed_runs["interconnect"]))
     notes = (link, *map(defined, columns), caption("nccl", "run"))
     return table_of_configurations(dataset, "nccl", columns, notes, rows)
 

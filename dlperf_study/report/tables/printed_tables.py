@@ -23,7 +23,7 @@ from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
-from dlperf_study.report.tables.published_tables import mismatch_reasons, published_levels
+from dlperf_study.report.tables.published_tables import mismatch_reasons, published_values
 from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import intervals, measured_column
 
@@ -181,9 +181,9 @@ def _differing_factors(first: Any, last: Any) -> str:
     """Return the factors in which two differ: ``devices from 1 to 8``."""
     differing = []
     for name in _FACTORS:
-        levels = list(map(attrgetter(name), (first, last)))
-        if not any(map(is_missing, levels)) and levels[0] != levels[1]:
-            names = " to ".join(map(partial(formatting.level_with_unit, name), levels))
+        values = list(map(attrgetter(name), (first, last)))
+        if not any(map(is_missing, values)) and values[0] != values[1]:
+            names = " to ".join(map(partial(formatting.value_with_unit, name), values))
             differing.append(f"{column_named(name).words} from {names}")
     return formatting.listed(differing)
 
@@ -201,13 +201,13 @@ _CONDITIONS = {
     **{"program": "framework", "mode": "", "device": "device", "device_name": "device_name"},
     **{"hardware": "cpu_model", "software": "", "interconnect": "interconnect", "data_loader": "data_loader"},
 }
-_LEVELS = ("device", "data_loader")
+_NAMED_VALUES = ("device", "data_loader")
 
 
 def sources(dataset: Dataset) -> Table:
     """Return the facts of each source, and of the study's runs."""
     published, runs = read_published(dataset), dataset.completed_runs
-    ours = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
+    ours = {COLUMNS[fact].label: context.list_values(runs[column]) for fact, column in _CONDITIONS.items() if column}
     ours[COLUMNS["software"].label] = context.versions(runs)
     rows, groups = [], []
     for name, source in published.sources.items():
@@ -222,11 +222,11 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     source = published.sources[name]
     conditions = {}
     for column in (*_CONDITIONS, "estimator"):
-        levels = published_levels(published, name, column)
+        values = published_values(published, name, column)
         # Other facts are in the words of the source.
-        if levels and column in _LEVELS:
-            levels = " / ".join(map(formatting.display_name, levels.split(" / ")))
-        conditions[COLUMNS[column].label] = levels
+        if values and column in _NAMED_VALUES:
+            values = " / ".join(map(formatting.display_name, values.split(" / ")))
+        conditions[COLUMNS[column].label] = values
     facts = {
         "Question": source.question,
         "Authors": source.authors,
@@ -248,7 +248,7 @@ def _facts(published: Published, name: str) -> dict[str, str]:
 def _inferred(published: Published, name: str) -> str:
     """Return the inferred columns of a source, except products."""
     groups = []
-    for value in published_levels(published, name, "inferred").split(" / "):
+    for value in published_values(published, name, "inferred").split(" / "):
         columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
         if columns and columns not in groups:
             groups.append(columns)

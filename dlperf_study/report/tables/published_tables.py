@@ -55,8 +55,8 @@ def _listed(differences: Iterable[Difference]) -> str:
     for difference in differences:
         name, ours = difference.name, "not known"
         if difference.ours is not None:
-            ours = formatting.level_with_unit(name, difference.ours)
-        published = formatting.level_with_unit(name, difference.published)
+            ours = formatting.value_with_unit(name, difference.ours)
+        published = formatting.value_with_unit(name, difference.published)
         parts.append(f"{COLUMNS[name].words} (published {published}, ours {ours})")
     return formatting.listed(parts)
 
@@ -66,18 +66,18 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
     runs, parts = dataset.completed_runs, []
     runs = runs[runs["configuration_id"] == row.configuration_id]
     for name in _NAMED:
-        published, ours = getattr(number, name), context.levels(runs[name])
+        published, ours = getattr(number, name), context.list_values(runs[name])
         if len(runs) and not is_missing(published) and ours != published:
             parts.append(f"{column_named(name).words}: published {published}, ours {ours}")
     if len(runs) and not is_missing(number.software):
         parts.append(f"software: published {number.software}, ours {context.versions(runs)}")
     for name in match.unstated:
-        level = getattr(row, name, None)
+        value = getattr(row, name, None)
         # It is always said where images come from.
-        if is_missing(level) or (name != "data_loader" and name not in PARAMETERS):
+        if is_missing(value) or (name != "data_loader" and name not in PARAMETERS):
             continue
-        if name == "data_loader" or level != PARAMETERS[name].default:
-            ours = formatting.level_with_unit(name, level)
+        if name == "data_loader" or value != PARAMETERS[name].default:
+            ours = formatting.value_with_unit(name, value)
             parts.append(f"its source does not state {column_named(name).words}, ours {ours}")
     return text_if(parts, f"the same question, but {'; '.join(parts)}")
 
@@ -85,17 +85,17 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
 _WITH_DIFFERENCES = ("throughput", "exposed_communication_share")
 
 
-def published_levels(published: Published, name: str, column: str) -> str:
+def published_values(published: Published, name: str, column: str) -> str:
     """Return a source's values in a column, separated by slashes."""
     results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
-    return " / ".join(str(level) for level in dict.fromkeys(results[column].dropna()))
+    return " / ".join(str(value) for value in dict.fromkeys(results[column].dropna()))
 
 
 def hardware_sentence(published: Published) -> str:
     """Return the sentence on the hardware of each source."""
     machines = []
     for name, source in published.sources.items():
-        machines.append(f"{source.title}: {published_levels(published, name, 'hardware') or 'not stated'}")
+        machines.append(f"{source.title}: {published_values(published, name, 'hardware') or 'not stated'}")
     return text_if(machines, f"Published on {'; '.join(machines)}.")
 
 

@@ -82,7 +82,7 @@ def comparison(dataset: Dataset) -> Table:
     notes = [*definitions, caption("comparison", "significances"), *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.
     for _, rows in dataset.measured.groupby("model", sort=False):
-        counts = formatting.listed(map(formatting.integer, series.ordered_levels(rows["parameters"])))
+        counts = formatting.listed(map(formatting.integer, series.ordered_values(rows["parameters"])))
         notes.append(caption("comparison", "parameters", model=formatting.model_name(rows.iloc[0]), counts=counts))
     keys = list(map(table_builders.factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in series.all_groups(dataset)):

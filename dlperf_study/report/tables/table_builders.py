@@ -62,15 +62,15 @@ def defined(name: str) -> str:
 
 
 def factor_column(name: str) -> TableColumn:
-    """Return a column of levels."""
+    """Return a column of values."""
 
     def cell(row: Any) -> Cell:
-        level = getattr(row, name)
-        if name == "batch_per_device" and not level:
+        value = getattr(row, name)
+        if name == "batch_per_device" and not value:
             return Cell.missing("the global batch can't be shared equally")
-        if is_missing(level):
+        if is_missing(value):
             return Cell.missing("not stated")
-        return Cell(formatting.display_name(level))
+        return Cell(formatting.display_name(value))
 
     column = COLUMNS[name]
     return TableColumn(Heading(column.label, column.unit, numeric=column.is_number), cell)

@@ -1,11 +1,11 @@
-"""What every framework refuses: levels that are not built, a model, a data loader or a device that do not fit."""
+"""What every framework refuses: values that are not built, a model, a data loader or a device that do not fit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_in_scope
 from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
 from dlperf_study.study.precision import SCALED
@@ -13,67 +13,67 @@ from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training import data_loaders, models
 from dlperf_study.training.models._sequences import SequenceModel
 
-#: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
-Levels = dict[str, tuple[Scalar | None, ...]]
-#: Compilers by level: what returns why the library can't compile so here, or nothing; None: it always can.
+#: The values of each parameter that are built; all others are listed as unsupported, never replaced.
+Values = dict[str, tuple[Scalar | None, ...]]
+#: Compilers by value: what returns why the library can't compile so here, or nothing; None: it always can.
 Compilers = Mapping[str, Callable[[], str] | None]
-#: What is built for every framework: of each parameter with levels the default, unless this names more.
-BUILT_LEVELS: Levels = {
-    **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
+#: What is built for every framework: of each parameter with allowed values the default, unless this names more.
+BUILT_FOR_ALL: Values = {
+    **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.allowed_values},
     "optimizer": ("sgd", "momentum"),
     "classifier": ("replicated", "sharded"),
 }
 #: What is built of each library where ranks have the whole model, and where they divide it or its state.
-LIBRARY_LEVELS: Levels = BUILT_LEVELS | {
+BUILT_FOR_LIBRARIES: Values = BUILT_FOR_ALL | {
     "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
     "loss_scaling": ("none", "dynamic", "static"),
     "memory_format": ("nchw", "nhwc"),
-    "cudnn_autotune": PARAMETERS["cudnn_autotune"].levels,
+    "cudnn_autotune": PARAMETERS["cudnn_autotune"].allowed_values,
 }
-DIVIDED_LEVELS: Levels = {
+BUILT_FOR_SHARDING: Values = {
     "precision": ("fp32", "tf32", "amp_bf16"),
     "loss_scaling": ("none",),
     "compiler": ("none",),
     "classifier": ("replicated",),
 }
-#: Parameters without levels that every framework reads, itself or by its model.
+#: Parameters without allowed values that every framework reads, itself or by its model.
 READ_BY_ALL = {
     *("image_size", "classes", "nodes", "devices_per_node", "parameter_servers", "batch_per_device", "sample_ratio"),
     *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_loader"),
 }
-#: All others without levels, each with its default: the only value that is supported where nothing reads it.
+#: All others without allowed values, each with its default: the only value that is supported where nothing reads it.
 DEFAULT_SETTINGS = {
     name: parameter.default
     for name, parameter in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK).items()
-    if not parameter.levels and parameter.default is not None and name not in READ_BY_ALL
+    if not parameter.allowed_values and parameter.default is not None and name not in READ_BY_ALL
 }
 
 
 def unsuitable_parts(
     configuration: Configuration,
     library: str,
-    levels: Levels,
+    built: Values,
     settings: tuple[str, ...] = (),
     refused: Mapping[Any, str] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Yield each level that is not built, and why model or data loader can't be used with a library.
+    """Yield each value that is not built, and why model or data loader can't be used with a library.
 
-    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the levels that it
+    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the values that it
     refuses for a specific reason.
     """
     framework = configuration.framework
-    for name, built in levels.items():
+    for name, choices in built.items():
         value = getattr(configuration, name)
-        if value not in built:
-            choices = ", ".join(map(level, built))
-            yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
+        if value not in choices:
+            listed = ", ".join(map(value_text, choices))
+            yield refused.get(value) or f"{name} {value_text(value)} is not built for {framework} (built: {listed})"
     model, source = configuration.model, configuration.data_loader
     read_by_model = models.load(model).settings if model in models.names() else ()
     read_by_source = data_loaders.load(source).settings if source in data_loaders.names() else ()
     for name, default in DEFAULT_SETTINGS.items():
         value = getattr(configuration, name)
         if value != default and name not in (*settings, *read_by_model, *read_by_source):
-            yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
+            yield f"{name} is {value_text(value)}, but none of {framework}, {model} and {source} has such a setting"
     yield from model_obstacles(configuration, library)
     yield from data_loader_obstacles(configuration, library)
 
@@ -115,7 +115,7 @@ def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]
     """Yield why a device does not compute so."""
     precision, scaling, autotuning = configuration.precision, configuration.loss_scaling, configuration.cudnn_autotune
     if scaling != "none" and precision not in SCALED:
-        yield f"loss_scaling {level(scaling)} is for precision {' and '.join(SCALED)}, not {level(precision)}"
+        yield f"loss_scaling {value_text(scaling)} is for precision {' and '.join(SCALED)}, not {value_text(precision)}"
     if precision == "tf32" and device != "gpu":
         yield "precision tf32 is a number format of NVIDIA's tensor cores, which a CPU does not have"
     if autotuning != LIBRARYS_CHOICE and device != "gpu":

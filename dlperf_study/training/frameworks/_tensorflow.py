@@ -14,7 +14,7 @@ from dlperf_study.study.precision import LossScaling
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training.frameworks import _obstacles, _processes
 from dlperf_study.training.frameworks._base import ClusterView
-from dlperf_study.training.frameworks._obstacles import Levels
+from dlperf_study.training.frameworks._obstacles import Values
 from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
 from dlperf_study.training.libraries import tensorflow as tensorflow_library
 from dlperf_study.training.libraries._base import Output, Step
@@ -35,7 +35,7 @@ DECIDED_VARIABLES = (
 )
 REMEDY = install_command("tensorflow")
 GPU_REMEDY = make_or("gpu TENSORFLOW_INDEX=default", "pip install 'tensorflow[and-cuda]'")
-LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {"compiler": ("none", "xla"), "optimizer": tuple(KEPT)}
+BUILT: Values = _obstacles.BUILT_FOR_LIBRARIES | {"compiler": ("none", "xla"), "optimizer": tuple(KEPT)}
 _ONE_VARIABLE = "TensorFlow's operations, such as ResourceApplyMomentum, update one variable each"
 FUSED_REFUSED = {kernels: f"fused_optimizer {kernels}: {_ONE_VARIABLE}" for kernels in ("fused", "foreach")}
 REFUSED_ON_CPUS = {
@@ -47,12 +47,12 @@ REFUSED_ON_CPUS = {
 def obstacles(
     configuration: Configuration,
     cluster: ClusterView,
-    levels: Levels,
+    built: Values,
     settings: tuple[str, ...] = (),
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield each reason why TensorFlow can't run the configuration."""
-    yield from _obstacles.unsuitable_parts(configuration, "tensorflow", levels, settings, {**FUSED_REFUSED, **refused})
+    yield from _obstacles.unsuitable_parts(configuration, "tensorflow", built, settings, {**FUSED_REFUSED, **refused})
     yield from _obstacles.device_obstacles(configuration, cluster.device)
     if configuration.cudnn_autotune != LIBRARYS_CHOICE and configuration.compiler == "xla":
         yield f"cudnn_autotune {configuration.cudnn_autotune}: XLA tries algorithms by its own xla_gpu_autotune_level"

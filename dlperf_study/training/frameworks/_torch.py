@@ -12,7 +12,7 @@ from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS
 from dlperf_study.study.precision import REDUCED_PARAMETERS
 from dlperf_study.training.frameworks import _obstacles, _processes
 from dlperf_study.training.frameworks._base import RUN_VARIABLE, ClusterView
-from dlperf_study.training.frameworks._obstacles import Compilers, Levels
+from dlperf_study.training.frameworks._obstacles import Compilers, Values
 from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication
 from dlperf_study.training.libraries import _torch_steps
 from dlperf_study.training.libraries import torch as torch_library
@@ -20,7 +20,7 @@ from dlperf_study.training.libraries._torch_steps import TrainingStep, Update
 
 STRATEGIES = (ALL_REDUCE,)
 COMPILERS: Compilers = {_torch_steps.COMPILER: _torch_steps.compiler_obstacle}
-LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {
+BUILT: Values = _obstacles.BUILT_FOR_LIBRARIES | {
     "strategy": STRATEGIES,
     "compiler": ("none", *COMPILERS),
     "optimizer": torch_library.OPTIMIZERS,
@@ -38,7 +38,7 @@ def obstacles(
     cluster: ClusterView,
     version: str | None,
     settings: tuple[str, ...],
-    levels: Levels = LEVELS,
+    built: Values = BUILT,
     library: str = "torch",
 ) -> Iterator[str]:
     """Yield why PyTorch can't run a configuration; ``library`` has this version."""
@@ -49,7 +49,7 @@ def obstacles(
     if configuration.activation_checkpointing == BLOCKS_AGAIN:
         yield from _obstacles.image_obstacles(configuration, f"recompute {configuration.activation_checkpointing}")
     yield from _obstacles.missing_library(library, version, install_command(library))
-    yield from _obstacles.unsuitable_parts(configuration, "torch", levels, settings, REFUSED_PRECISIONS)
+    yield from _obstacles.unsuitable_parts(configuration, "torch", built, settings, REFUSED_PRECISIONS)
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:

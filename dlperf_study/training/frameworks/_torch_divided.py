@@ -13,12 +13,12 @@ from typing import Any
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.layout import DIMENSIONS, Dimension, Layout
 from dlperf_study.training.frameworks import _torch
-from dlperf_study.training.frameworks._obstacles import DIVIDED_LEVELS, Levels, sequence_model
+from dlperf_study.training.frameworks._obstacles import BUILT_FOR_SHARDING, Values, sequence_model
 from dlperf_study.training.frameworks._processes import collective_seconds
 from dlperf_study.training.frameworks.torch_ddp import DataParallelTrainer
 
 #: What is built of every strategy that divides a model; each has a ``strategy`` of its own.
-LEVELS: Levels = _torch.LEVELS | DIVIDED_LEVELS | {"gradient_compression": ("none",)}
+BUILT: Values = _torch.BUILT | BUILT_FOR_SHARDING | {"gradient_compression": ("none",)}
 
 
 class DividedTrainer(DataParallelTrainer):

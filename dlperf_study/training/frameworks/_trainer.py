@@ -108,13 +108,13 @@ class CollectiveTrainer:
         return _base.observed_format(self._first_outputs, self._library.products)
 
     def tuning(self) -> dict[str, str]:
-        """Return the levels of what tunes the library."""
-        levels = self.train_step.update_kernels()
+        """Return the values of the settings that tune the library."""
+        values = self.train_step.update_kernels()
         if self._library.uses_gpu():
-            levels["cudnn_autotune"] = self._library.autotuning()
+            values["cudnn_autotune"] = self._library.autotuning()
         if self._first_outputs and self._first_outputs[0].memory_format:
-            levels["memory_format"] = self._first_outputs[0].memory_format
-        return levels
+            values["memory_format"] = self._first_outputs[0].memory_format
+        return values
 
     def observations(self) -> dict[str, Any]:
         """Return collectives and held bytes of the first step."""

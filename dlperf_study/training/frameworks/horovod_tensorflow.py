@@ -23,7 +23,7 @@ from dlperf_study.training.libraries._base import nccl_version
 from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 STRATEGIES = (ALL_REDUCE,)
-LEVELS = _tensorflow.LEVELS | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
+BUILT = _tensorflow.BUILT | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
 TENSORFLOW = "2.15."
 PYTHON = "the Python that the cluster file names for horovod_tensorflow"
 MAKE = make_or("horovod-tensorflow", "make -C CHECKOUT horovod-tensorflow")
@@ -39,7 +39,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from _horovod.obstacles(configuration, cluster)
     if obstacle := installation_obstacle(version):
         yield obstacle
-    yield from _tensorflow.obstacles(configuration, cluster, LEVELS, _horovod.SETTINGS)
+    yield from _tensorflow.obstacles(configuration, cluster, BUILT, _horovod.SETTINGS)
 
 
 def installation_obstacle(version: str | None) -> str:

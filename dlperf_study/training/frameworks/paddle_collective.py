@@ -13,7 +13,7 @@ from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.training.frameworks import _obstacles, _paddle, _processes
 from dlperf_study.training.frameworks._base import ClusterView, Framework
-from dlperf_study.training.frameworks._obstacles import Compilers, Levels
+from dlperf_study.training.frameworks._obstacles import Compilers, Values
 from dlperf_study.training.frameworks._trainer import CollectiveTrainer, Communication, one_by_one
 from dlperf_study.training.libraries import paddle as paddle_library
 from dlperf_study.training.libraries._base import Buffer
@@ -21,7 +21,7 @@ from dlperf_study.training.libraries.paddle import Paddle, TrainingStep
 
 STRATEGIES = (ALL_REDUCE,)
 COMPILERS: Compilers = {paddle_library.TO_STATIC: None, paddle_library.CINN: paddle_library.cinn_obstacle}
-LEVELS: Levels = _obstacles.LIBRARY_LEVELS | {
+BUILT: Values = _obstacles.BUILT_FOR_LIBRARIES | {
     "strategy": STRATEGIES,
     "precision": tuple(COMPUTED_IN),
     "compiler": ("none", *COMPILERS),
@@ -34,14 +34,14 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if configuration.zero_stage:
         yield f"zero_stage is {configuration.zero_stage}, but paddle_collective divides nothing; paddle_zero does"
-    yield from collective_obstacles(configuration, cluster, version, LEVELS, ("fusion_mib",))
+    yield from collective_obstacles(configuration, cluster, version, BUILT, ("fusion_mib",))
 
 
 def collective_obstacles(
     configuration: Configuration,
     cluster: ClusterView,
     version: str | None,
-    levels: Levels,
+    built: Values,
     settings: tuple[str, ...],
 ) -> Iterator[str]:
     """Yield what keeps ranks without servers from running."""
@@ -51,7 +51,7 @@ def collective_obstacles(
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
         yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
     yield from _paddle.parallel_obstacles(configuration, cluster.device)
-    yield from _obstacles.unsuitable_parts(configuration, "paddle", levels, (*settings, *_paddle.REFUSED_BY_NAME))
+    yield from _obstacles.unsuitable_parts(configuration, "paddle", built, (*settings, *_paddle.REFUSED_BY_NAME))
     yield from _paddle.memory_format_obstacles(configuration)
 
 

@@ -35,7 +35,7 @@ from dlperf_study.training.libraries import paddle as paddle_library
 
 STRATEGIES = ("local", "async", "sync")
 ROLES = {TaskRole.SERVER: "PSERVER", TaskRole.TRAINER: "TRAINER"}
-LEVELS = _obstacles.BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
+BUILT = _obstacles.BUILT_FOR_ALL | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
 #: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
 COMMUNICATION_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
@@ -44,7 +44,7 @@ REFUSED_STRATEGIES = {
     "geo": "Paddle's GEO mode communicates sparse tables only, so with a dense model every trainer would train alone",
 }
 _SERVERS_UPDATE = "Paddle's servers update their dense tables themselves"
-REFUSED_LEVELS = REFUSED_STRATEGIES | {
+REFUSED_VALUES = REFUSED_STRATEGIES | {
     kernels: f"fused_optimizer {kernels}: {_SERVERS_UPDATE}" for kernels in ("fused", "foreach", "for_loop")
 }
 
@@ -60,7 +60,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     yield from _obstacles.missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle.obstacles(configuration, cluster.device)
-    yield from _obstacles.unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
+    yield from _obstacles.unsuitable_parts(configuration, "paddle", BUILT, refused=REFUSED_VALUES)
     yield from _paddle.memory_format_obstacles(configuration)
     yield from _obstacles.sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.parameter_servers or configuration.world_size > 1):

@@ -11,18 +11,18 @@ from typing import Any
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training.frameworks import paddle_collective
 from dlperf_study.training.frameworks._base import ClusterView
-from dlperf_study.training.frameworks._obstacles import DIVIDED_LEVELS, Levels
+from dlperf_study.training.frameworks._obstacles import BUILT_FOR_SHARDING, Values
 from dlperf_study.training.frameworks.paddle_collective import DataParallelTrainer
 
 STRATEGIES = ("zero",)
-LEVELS: Levels = paddle_collective.LEVELS | DIVIDED_LEVELS | {"strategy": STRATEGIES}
+BUILT: Values = paddle_collective.BUILT | BUILT_FOR_SHARDING | {"strategy": STRATEGIES}
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if not configuration.zero_stage:
         yield "zero_stage is 0, but paddle_zero divides the optimizer's state (stage 1); paddle_collective does not"
-    yield from paddle_collective.collective_obstacles(configuration, cluster, version, LEVELS, settings=())
+    yield from paddle_collective.collective_obstacles(configuration, cluster, version, BUILT, settings=())
 
 
 class ZeroTrainer(DataParallelTrainer):

@@ -20,7 +20,7 @@ from dlperf_study.training.libraries import tensorflow as tensorflow_library
 from dlperf_study.training.libraries.tensorflow import TensorFlow
 
 STRATEGIES = (ALL_REDUCE,)
-LEVELS = _tensorflow.LEVELS | {"strategy": STRATEGIES}
+BUILT = _tensorflow.BUILT | {"strategy": STRATEGIES}
 MIB = 2**20
 
 
@@ -28,7 +28,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     yield from _obstacles.server_obstacles(configuration)
     yield from _obstacles.missing_library("tensorflow", version, _tensorflow.REMEDY)
-    yield from _tensorflow.obstacles(configuration, cluster, LEVELS, settings=("fusion_mib",))
+    yield from _tensorflow.obstacles(configuration, cluster, BUILT, settings=("fusion_mib",))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

@@ -166,14 +166,14 @@ def _parameters_on_servers(parameter_servers: int) -> AbstractContextManager[Any
 
 
 STRATEGIES = ("async", "sync")
-LEVELS = _tensorflow.LEVELS | {
+BUILT = _tensorflow.BUILT | {
     "strategy": STRATEGIES,
     "optimizer": ("sgd",),
     "compiler": ("none",),
     "precision": ("fp32", "tf32", "amp_bf16"),
     "loss_scaling": ("none",),
 }
-REFUSED_LEVELS = {
+REFUSED_VALUES = {
     "xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are",
     "amp_fp16": "precision amp_fp16: servers apply gradients without looking whether they are finite",
 }
@@ -185,7 +185,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield f"strategy {configuration.strategy} needs servers of at least 1"
     yield from _obstacles.missing_library("tensorflow", version, _tensorflow.REMEDY)
     yield from _obstacles.sequence_obstacles(configuration)
-    yield from _tensorflow.obstacles(configuration, cluster, LEVELS, refused=REFUSED_LEVELS)
+    yield from _tensorflow.obstacles(configuration, cluster, BUILT, refused=REFUSED_VALUES)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

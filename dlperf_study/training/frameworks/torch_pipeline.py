@@ -22,7 +22,7 @@ from dlperf_study.training.libraries._torch_steps import TrainingStep, Update, p
 from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("pipeline",)
-LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
+BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
 SETTINGS = ("pipeline_parallel", "virtual_stages", "micro_batches", "tensor_parallel", "sequence_parallel")
 STAYS = "its layers are divided, so that no step can be done without sending activations"
 #: Gradients are averaged in buffers of at most so many bytes, as ``DistributedDataParallel`` does by default.
@@ -40,7 +40,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from undivided_sizes(configuration)
     if configuration.sequence_parallel and configuration.tensor_parallel == 1:
         yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
-    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, BUILT)
 
 
 def schedule_obstacles(configuration: Configuration) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_b
 from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("tensor",)
-LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
+BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES}
 SETTINGS = ("tensor_parallel", "sequence_parallel", "micro_batches")
 STAYS = "its matrices are divided, so that no step can be done without communicating activations"
 
@@ -28,7 +28,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from micro_batch_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_tensor")
     yield from _torch_divided.undivided_sizes(configuration)
-    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, SETTINGS, BUILT)
 
 
 class TensorTrainer(_torch_divided.DividedTrainer):

@@ -18,7 +18,7 @@ from dlperf_study.training.frameworks._torch_divided import DividedTrainer
 from dlperf_study.training.models._base import without_loss
 
 STRATEGIES = ("zero",)
-LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
+BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES}
 #: The least share of the parameters that a part of the network has if it is gathered by itself.
 LEAST_SHARE = 0.01
 STAYS = "its parameters are divided, so that no step can be done without gathering them"
@@ -29,7 +29,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if not configuration.zero_stage:
         yield "zero_stage is 0, but torch_zero divides something (stages 1 to 3); torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
-    yield from _torch.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), LEVELS)
+    yield from _torch.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), BUILT)
 
 
 class ZeroTrainer(DividedTrainer):

@@ -125,7 +125,7 @@ class Step(Protocol):
     def restored(self) -> AbstractContextManager[None]: ...
 
     def update_kernels(self) -> dict[str, str]:
-        """Return the level of ``fused_optimizer``, or nothing: some libraries can't be asked."""
+        """Return the value of ``fused_optimizer``, or nothing: some libraries can't be asked."""
         return {}
 
     def loss_scaling(self) -> LossScaling | None:

@@ -14,7 +14,7 @@ from dlperf_study.training.libraries import _base, _torch_collectives
 from dlperf_study.training.libraries._base import Buffer, Output
 from dlperf_study.training.models._base import without_loss
 
-#: The arguments of PyTorch's optimizers, by level.
+#: The arguments of PyTorch's optimizers, by value.
 _KERNELS: dict[str, dict[str, bool]] = {
     LIBRARYS_CHOICE: {},
     "fused": {"fused": True},

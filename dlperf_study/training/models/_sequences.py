@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import value_text
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 from dlperf_study.study.parameter import IMAGES
@@ -148,7 +148,7 @@ class SequenceModel(BuiltByLibraries):
         for name, entry in PARAMETERS.items():
             value = getattr(configuration, name)
             if entry.samples == IMAGES and value != entry.default:
-                yield f"{name} is {level(value)}, but model {self.name} trains on sequences, and not on images"
+                yield f"{name} is {value_text(value)}, but model {self.name} trains on sequences, and not on images"
 
     def _refused_lengths(self, configuration: Configuration) -> Iterator[str]:
         length, masked, positions = configuration.sequence_length, configuration.masked_positions, self.sizes.positions

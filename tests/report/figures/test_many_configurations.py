@@ -15,7 +15,7 @@ from tests.report.conftest import ALONE, study
 from tests.report.figures.drawn import axes_of, only
 
 #: How many a figure shows of many configurations, where a test makes more than that.
-MOST_LINES, MOST_ROWS, MOST_PANELS, MOST_LEVELS, MOST_CONFIGURATIONS = 8, 12, 6, 6, 4
+MOST_LINES, MOST_ROWS, MOST_PANELS, MOST_VALUES, MOST_CONFIGURATIONS = 8, 12, 6, 6, 4
 
 #: What has no place where only the batches 2 and 5 have nothing to show.
 LEFT_OUT = {"Batch per device 2", "Batch per device 5"}
@@ -26,7 +26,7 @@ def _has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures have room for fewer configurations than usual, which would take long to make."""
     for module, names in (
         (drawings, ("MOST_LINES", "MOST_ROWS", "MOST_PANELS")),
-        (factor_figure, ("MOST_LEVELS",)),
+        (factor_figure, ("MOST_VALUES",)),
         (figure_texts, ("MOST_CONFIGURATIONS",)),
     ):
         for name in names:
@@ -135,9 +135,9 @@ def test_of_one_reference_with_many_configurations_those_that_differ_most_are_sh
 
 
 def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():
-    planned = [Planned(configuration(batch_per_device=batch)) for batch in range(1, 2 * MOST_LEVELS + 2)]
+    planned = [Planned(configuration(batch_per_device=batch)) for batch in range(1, 2 * MOST_VALUES + 2)]
     [figure] = factors(study(*planned))
     [axes] = axes_of(figure)
     ticks = [label.get_text() for label in axes.get_xticklabels()]
-    assert (len(ticks), ticks[0], ticks[-1]) == (MOST_LEVELS, "1", f"{2 * MOST_LEVELS + 1}")
-    assert f"Of {2 * MOST_LEVELS + 1} levels {MOST_LEVELS} are shown" in figure.caption
+    assert (len(ticks), ticks[0], ticks[-1]) == (MOST_VALUES, "1", f"{2 * MOST_VALUES + 1}")
+    assert f"{MOST_VALUES} of {2 * MOST_VALUES + 1} values are shown" in figure.caption

@@ -212,9 +212,9 @@ BUILT_ON_GPUS_ONLY = [
     *(replace(MIRRORED, memory_format="nchw", precision="tf32"), replace(SERVED, memory_format="nchw")),
     replace(MIRRORED, **HALF, compiler="xla"),
     *(
-        replace(RESNET, framework=name, cudnn_autotune=level)
+        replace(RESNET, framework=name, cudnn_autotune=value)
         for name in ("torch_ddp", "horovod_torch", "paddle_collective", "tensorflow_mirrored")
-        for level in ("enabled", "disabled")
+        for value in ("enabled", "disabled")
     ),
 ]
 

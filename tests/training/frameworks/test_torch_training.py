@@ -79,7 +79,7 @@ MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIM
     ],
 )
 def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
-    """With every level that torch can mix; a compressed communication moves half the bytes."""
+    """With every value that torch can mix; a compressed communication moves half the bytes."""
     one, two = logs_of(configuration(framework=name, devices_per_node=2, **WINDOWS | changes), tmp_path)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     computed_in = "bfloat16" if "precision" in changes else "float32"

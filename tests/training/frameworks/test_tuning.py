@@ -19,7 +19,7 @@ from tests.training.frameworks.launching import configuration
 from tests.training.frameworks.test_jobs import GPUS
 
 TORCH, MIRRORED = {"framework": "torch_ddp"}, {"framework": "tensorflow_mirrored"}
-#: What PyTorch calls in an update, by level.
+#: What PyTorch calls in an update, by value.
 OPERATORS = {"fused": "_fused_sgd_", "foreach": "_foreach_add_", "for_loop": "add_"}
 
 
@@ -44,10 +44,10 @@ def updated(requested: Configuration) -> tuple[Any, set[str]]:
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize(("level", "expected"), [("default", "for_loop"), *zip(OPERATORS, OPERATORS, strict=True)])
-def test_pytorch_says_how_it_updates_and_does_so(level, expected):
+@pytest.mark.parametrize(("value", "expected"), [("default", "for_loop"), *zip(OPERATORS, OPERATORS, strict=True)])
+def test_pytorch_says_how_it_updates_and_does_so(value, expected):
     """Of CPUs: on a GPU the default is foreach."""
-    optimizer, operators = updated(configuration(**TORCH, fused_optimizer=level))
+    optimizer, operators = updated(configuration(**TORCH, fused_optimizer=value))
     assert torch_library.optimizer_kernels(optimizer) == expected
     assert {name for name, operator in OPERATORS.items() if operator in operators} == {expected}
 
@@ -81,8 +81,8 @@ def test_autotuning_is_set_only_if_it_is_asked_for(monkeypatch):
 
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     states = []
-    for level in ("default", "enabled", "default", "disabled", "default"):
-        library = Torch(configuration(**TORCH, cudnn_autotune=level))
+    for value in ("default", "enabled", "default", "disabled", "default"):
+        library = Torch(configuration(**TORCH, cudnn_autotune=value))
         states.append(library.autotuning())
     assert states == ["disabled", "enabled", "enabled", "disabled", "disabled"]
 
@@ -106,17 +106,17 @@ def test_paddle_updates_all_parameters_in_one_call_as_one_by_one():
     import paddle
 
     trained = {}
-    for level, expected in (("default", "for_loop"), ("for_loop", "for_loop"), ("fused", "fused")):
+    for value, expected in (("default", "for_loop"), ("for_loop", "for_loop"), ("fused", "fused")):
         paddle.seed(0)
         layer = paddle.nn.Linear(2, 2)
-        library = Paddle(configuration(optimizer="momentum", fused_optimizer=level))
+        library = Paddle(configuration(optimizer="momentum", fused_optimizer=value))
         optimizer = library.optimizer(layer.parameters())
         for _ in range(3):
             layer(paddle.ones([1, 2])).sum().backward()
             optimizer.step()
             optimizer.clear_grad()
         assert paddle_library.parameter_update(optimizer) == expected
-        trained[level] = layer.weight.numpy().flatten().tolist()
+        trained[value] = layer.weight.numpy().flatten().tolist()
     assert trained["fused"] == pytest.approx(trained["for_loop"])
 
 
@@ -158,8 +158,8 @@ def test_the_shape_of_features_of_paddle_tells_their_memory_format(shape, expect
 
 
 def test_tensorflow_reads_autotuning_from_the_environment_of_its_ranks():
-    for level, expected in (("default", None), ("enabled", "1"), ("disabled", "0")):
-        requested = configuration(framework="tensorflow_mirrored", memory_format="nhwc", cudnn_autotune=level)
+    for value, expected in (("default", None), ("enabled", "1"), ("disabled", "0")):
+        requested = configuration(framework="tensorflow_mirrored", memory_format="nhwc", cudnn_autotune=value)
         [task] = frameworks.load("tensorflow_mirrored").job(requested, GPUS).tasks
         assert task.environment.get("TF_CUDNN_USE_AUTOTUNE") == expected
     assert [tensorflow_library.autotuning({"TF_CUDNN_USE_AUTOTUNE": value}) for value in ("0", "False", "1")] == [
@@ -171,10 +171,10 @@ def test_tensorflow_reads_autotuning_from_the_environment_of_its_ranks():
 
 
 class TunedTrainer:
-    """A trainer whose library has these levels after the first step."""
+    """A trainer whose library has these values after the first step."""
 
-    def __init__(self, **levels: str) -> None:
-        self._levels = levels
+    def __init__(self, **values: str) -> None:
+        self._values = values
 
     def barrier(self) -> None:
         """Wait for nobody."""
@@ -183,19 +183,19 @@ class TunedTrainer:
         return "float32"
 
     def tuning(self) -> dict[str, str]:
-        return self._levels
+        return self._values
 
 
 @pytest.mark.parametrize(
-    ("changes", "levels"),
+    ("changes", "values"),
     [
         ({"fused_optimizer": "fused"}, {"fused_optimizer": "for_loop"}),
         ({"cudnn_autotune": "enabled"}, {}),
         ({}, {"memory_format": "nhwc"}),
     ],
 )
-def test_a_run_whose_library_is_tuned_otherwise_ends_before_its_windows(changes, levels, refused):
-    trainer: Any = TunedTrainer(**levels)
+def test_a_run_whose_library_is_tuned_otherwise_ends_before_its_windows(changes, values, refused):
+    trainer: Any = TunedTrainer(**values)
     with refused(RunError):
         first_steps(trainer, trainer, configuration(**changes))
 
