@@ -20,7 +20,7 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import interval, tested_score
-from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.prediction.node_ring import predicted_log_throughput
 from dlperf_study.report.tables.prediction_tables import study_curves
 from tests.command_line import finish, workplace
 from tests.machines.clusters.namespaces import Host, namespaces
@@ -76,16 +76,16 @@ def compare(dataset: Dataset) -> bool:
     """Print the predictions for four hosts and what was measured; return whether the intervals meet."""
     [whole] = [curve for curve in study_curves(dataset) if curve.unit == Unit.NODE]
     curve, measured = whole.until(2), whole.last
-    log_rate, score = predicted_log_rate(curve, measured.units), tested_score(curve, measured.units)
+    log_throughput, score = predicted_log_throughput(curve, measured.units), tested_score(curve, measured.units)
     if isinstance(score, str):
         raise SystemExit(f"no interval: {score}")
-    predicted = interval(curve, score, log_rate)
-    of_measured = measured.log_rate.factor_interval() or Interval(measured.rate, measured.rate)
-    print(f"measured on {measured.units} hosts: {_text(measured.rate, of_measured)} samples/s")
-    error = 100 * (log_rate.factor / measured.rate - 1)
-    print(f"node ring, from 1 and 2: {_text(log_rate.factor, predicted)}: error {error:+.1f} %")
+    predicted = interval(curve, score, log_throughput)
+    of_measured = measured.log_throughput.factor_interval() or Interval(measured.throughput, measured.throughput)
+    print(f"measured on {measured.units} hosts: {_text(measured.throughput, of_measured)} samples/s")
+    error = 100 * (log_throughput.factor / measured.throughput - 1)
+    print(f"node ring, from 1 and 2: {_text(log_throughput.factor, predicted)}: error {error:+.1f} %")
     for point in whole.points:
-        print(f"{counted(point.units, 'host')}: {point.rate:.4g} samples/s")
+        print(f"{counted(point.units, 'host')}: {point.throughput:.4g} samples/s")
     return predicted.low <= of_measured.high and of_measured.low <= predicted.high
 
 

@@ -115,7 +115,7 @@ def format_table(formats: Sequence[Format]) -> str:
     """Return a table in Markdown: the name of each format, its program, the number that is read, and its traps."""
     lines = ["| `format` | program | read, the best first | note |", "|---|---|---|---|"]
     for format_ in formats:
-        names = [format_.metrics[name].printed for name in format_.rates if name in format_.metrics]
+        names = [format_.metrics[name].printed for name in format_.throughput_metrics if name in format_.metrics]
         read = "; ".join(dict.fromkeys(names)) or "nothing"
         notes = "; ".join(format_.traps).replace("|", "\\|")
         lines.append(f"| `{format_.name}` | {format_.title}: {format_.program} | {read} | {notes} |")

@@ -49,10 +49,10 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2, measured_steps=200), 1))
     row = run_row(run)
     assert set(row) == {column.name for column in list_columns(TableName.RUNS)} - ONLY_INGESTED
-    # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
-    # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
-    # a scale, only compilers take time, only GPUs have cuDNN and controllers, and the update of the constructed run was
-    # left to the library; images are no sequences. It has one kind of communication and computes nothing again.
+    # Only programs of users have tokens and commands, asynchronous trainers throughputs of their own, and sources that
+    # make batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses
+    # have a scale, only compilers take time, only GPUs have cuDNN and controllers, and the update of the constructed
+    # run was left to the library; images are no sequences. It has one kind of communication and computes nothing again.
     # Without telemetry nothing is known of resources but why.
     telemetry = (*energy.METRICS, *gpu_state.METRICS, *network.METRICS)
     of_telemetry = {metric.name for metric in telemetry} - {"energy_obstacle"}

@@ -19,7 +19,7 @@ from dlperf_study.study.study import SECTIONS, source_names
 from tests.command_line import CLUSTER as SHARED_CLUSTER
 from tests.command_line import shared_machine
 from tests.installation import Installation, install, required
-from tests.logs.ingest.conftest import RATE, elapse_lines
+from tests.logs.ingest.conftest import THROUGHPUT, elapse_lines
 
 #: Cases of the logs, with their devices; each has three runs.
 CASES = {"1n1g": 1, "1n8g": 8}
@@ -121,7 +121,7 @@ def test_logs_become_numbers_and_a_report(ingested):
     rows = Dataset.load(ingested["before"]).configurations.set_index("devices_per_node")
     for devices in CASES.values():
         assert rows.loc[devices, "runs_completed"] == 3
-        assert rows.loc[devices, "throughput"] == pytest.approx(RATE * devices, rel=0.02)
+        assert rows.loc[devices, "throughput"] == pytest.approx(THROUGHPUT * devices, rel=0.02)
     report = ingested["before"].report
     assert {path.stem for path in report.glob("*.html")} >= {"index", "runs"}
     assert {path.stem for path in report.glob("*.html")} <= {"index", "runs", *SECTIONS}

@@ -21,9 +21,9 @@ def test_the_page_is_made_from_the_runs(runs):
 
 
 def test_two_gpus_have_no_interval():
-    rates, gpus = pd.Series([100.0, 102.0, 104.0, 103.0]), pd.Series([1, 1, 2, 2])
-    assert over_gpus(rates, gpus) == "102"
-    assert over_gpus(rates, pd.Series([1, 1, 2, 3])) == "102.7 [98.9, 106.5]"
+    throughputs, gpus = pd.Series([100.0, 102.0, 104.0, 103.0]), pd.Series([1, 1, 2, 2])
+    assert over_gpus(throughputs, gpus) == "102"
+    assert over_gpus(throughputs, pd.Series([1, 1, 2, 3])) == "102.7 [98.9, 106.5]"
 
 
 def test_a_ratio_is_taken_within_a_measurement_and_a_batch(runs):

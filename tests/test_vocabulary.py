@@ -30,11 +30,17 @@ RETIRED = {
     **dict.fromkeys(("stands", "lies", "beside", "behind", "another"), "is, next to, after, different"),
     **dict.fromkeys(("bears", "lacks", "lacking", "brings"), "has, is missing, provides"),
     "level": "value",
+    "rate": "throughput",
+    "departure": "change against the mean",
+    "verdict": "significance",
+    "pace": "speed",
 }
 #: Where a retired word has another meaning, which is right: in identifiers that match, as ``module.py: identifier``.
 OTHER_MEANINGS = {
     # A stretch of a log at one throughput, a depth of the waterfall, and O1 and O2 of Paddle's mixed precision.
-    "level": "throughput_levels|throughput_series|steady_state|job_rates|metrics/waterfall|libraries/paddle",
+    "level": "throughput_levels|throughput_series|steady_state|job_throughputs|metrics/waterfall|libraries/paddle",
+    # A learning rate, a dropout rate, and how fast an interconnect is.
+    "rate": "learning_rate|LEARNING_RATE|cluster/hardware|training/libraries|training/models|Momentum",
 }
 #: Names of local variables that do not say what they hold.
 VAGUE_LOCALS = re.findall(

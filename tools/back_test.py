@@ -8,18 +8,18 @@ import numpy as np
 
 from dlperf_study.prediction.curves import Curve
 from dlperf_study.prediction.intervals import Case, relative_width, tested_score
-from dlperf_study.prediction.node_ring import predicted_rate
+from dlperf_study.prediction.node_ring import predicted_throughput
 
 
 def same_rate(curve: Curve, units: int) -> float:
     """Return the rate if each device kept that of the largest measured size."""
-    return curve.last.rate * units / curve.last.units
+    return curve.last.throughput * units / curve.last.units
 
 
 def power_law(curve: Curve, units: int) -> float:
     """Return the rate by c × devices^p, fitted to all sizes, also inside one node."""
     devices = np.array([point.devices for point in curve.all_points], dtype=float)
-    rates = np.array([point.rate for point in curve.all_points])
+    rates = np.array([point.throughput for point in curve.all_points])
     slope, intercept = np.polyfit(np.log(devices), np.log(rates), 1)
     return float(np.exp(intercept + slope * np.log(units * curve.devices_per_unit)))
 
@@ -28,7 +28,7 @@ def power_law(curve: Curve, units: int) -> float:
 METHODS: Mapping[str, Callable[[Curve, int], float]] = {
     "same rate per device": same_rate,
     "power law": power_law,
-    "node ring": predicted_rate,
+    "node ring": predicted_throughput,
 }
 
 
@@ -56,7 +56,7 @@ def errors_of(cases: Sequence[Case]) -> list[Errors]:
     weights = np.array([1 / len(group) for group in groups.values() for _ in group])
     results = []
     for name, method in METHODS.items():
-        errors = np.array([abs(method(case.curve, case.target.units) / case.target.rate - 1) for case in ordered])
+        errors = np.array([abs(method(case.curve, case.target.units) / case.target.throughput - 1) for case in ordered])
         order = np.argsort(errors)
         reached = np.cumsum(weights[order]) / len(groups)
         median, ninth_tenth = (float(errors[order][np.argmax(reached >= share - 1e-9)]) for share in (0.5, 0.9))

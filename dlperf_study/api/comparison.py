@@ -18,7 +18,7 @@ from dlperf_study.report.tables.history_tables import (
 _BOUNDS = ("", "_low", "_high")
 _CHANGE = (
     "configuration",
-    *(f"{name}{bound}" for name in ("change", "departure") for bound in _BOUNDS),
+    *(f"{name}{bound}" for name in ("change", "change_against_mean") for bound in _BOUNDS),
     "significance",
 )
 
@@ -34,8 +34,8 @@ class StudyComparison:
         """Throughput after / before, by ``configuration_id``.
 
         Columns: ``configuration``; ``change`` with ``change_low`` and ``change_high``, its interval within these two
-        measurements; ``departure`` from the mean of all earlier measurements, with the interval of one further one,
-        and ``significance`` of it. Both are missing with fewer than five earlier measurements.
+        measurements; ``change_against_mean``: after / the mean of all earlier measurements, with the interval of
+        one further one, and ``significance`` of it. Both are missing with fewer than five earlier measurements.
         """
         return self._frame(self._changes.throughputs)
 
@@ -61,8 +61,8 @@ class StudyComparison:
     def _frame(self, changes: Iterable[Change]) -> pd.DataFrame:
         labels, rows = comparison_labels(self._changes), {}
         for change in changes:
-            departure = change.dates.departure
-            over_dates = departure.bounded_factor if departure else (None, None, None)
+            change_against_mean = change.dates.change_against_mean
+            over_dates = change_against_mean.bounded_factor if change_against_mean else (None, None, None)
             within_dates = change.dates.log_ratio.bounded_factor
             rows[change.configuration_id] = (
                 labels[change.configuration_id],

@@ -37,7 +37,9 @@ def data_rows(name: str) -> pd.DataFrame:
         return points
     rows = open_study(name).dataset.measured.set_index("configuration_id")
     if rows.empty:
-        raise RecordError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
+        raise RecordError(
+            f"{name}: no configuration has a completed run with a throughput, so there is nothing to explore"
+        )
     return rows
 
 

@@ -190,16 +190,18 @@ class Plot:
     ) -> Figure | Axes:
         """Return a figure of ``y`` over ``x``, or draw on ``ax``.
 
-        Without ``y`` it is of the rate, and without ``x`` over the number of devices or the first factor that varies.
-        Without ``hue`` and ``col`` colours and panels separate what else differs.
+        Without ``y`` it is of the throughput, and without ``x`` over the number of devices or the first factor that
+        varies. Without ``hue`` and ``col`` colours and panels separate what else differs.
 
         Raises DlperfStudyError for a metric or factor that the study does not have, and for ``col`` with ``ax``, which
         has one panel; RecordError if nothing was measured.
         """
         rows = self._dataset.configurations.set_index("configuration_id")
         if not known_metrics(rows):
-            raise RecordError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
-        x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.rate
+            raise RecordError(
+                f"{self._name}: no configuration has a completed run with a throughput: nothing can be drawn"
+            )
+        x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.throughput_column
         if hue is None and col is None:
             require(x, factor_columns(rows), "factor")
             hue, col = separating_factors(rows[rows[y].notna()] if y in rows else rows, x, has_panels=ax is None)
@@ -220,7 +222,7 @@ class Plot:
         return Figures(figures.scaling(self._dataset))
 
     def factors(self) -> Figures:
-        """Return the rate over each factor but devices and model."""
+        """Return the throughput over each factor but devices and model."""
         return Figures(figures.factors(self._dataset))
 
     def communication(self) -> Figures:

@@ -46,17 +46,20 @@ class StudyPredictions:
     def frame(self) -> pd.DataFrame:
         """A row for each size, by ``series`` and ``devices``.
 
-        ``rate_low_90`` and ``rate_high_90`` are the bounds of the 90 % interval; missing if there is none, with the
-        ``reason``.
+        ``throughput_low_90`` and ``throughput_high_90`` are the bounds of the 90 % interval; missing if there is none,
+        with the ``reason``.
         """
         rows = []
         for result in select_predictions(self.results):
             curve = result.curve
             for size in result.sizes:
                 row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
-                row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency}
+                row |= {"devices": size.devices, "throughput": size.throughput, "efficiency": size.efficiency}
                 row["reason"] = size.reason
-                for name, bounds in (("rate", size.rate_interval), ("efficiency", size.efficiency_interval)):
+                for name, bounds in (
+                    ("throughput", size.throughput_interval),
+                    ("efficiency", size.efficiency_interval),
+                ):
                     row |= {f"{name}_low_90": bounds and bounds.low, f"{name}_high_90": bounds and bounds.high}
                 rows.append(row)
         return pd.DataFrame(rows, columns=_COLUMNS).set_index(["series", "devices"])
@@ -75,6 +78,6 @@ class StudyPredictions:
 
 #: Also of a frame without rows, where no series can be predicted.
 _COLUMNS = [
-    *("series", "unit", "units", "devices", "rate", "rate_low_90", "rate_high_90"),
+    *("series", "unit", "units", "devices", "throughput", "throughput_low_90", "throughput_high_90"),
     *("efficiency", "efficiency_low_90", "efficiency_high_90", "reason"),
 ]

@@ -139,14 +139,14 @@ class StudyResults:
         """Return metrics of each configuration by its ``factors``, or NaN.
 
         Each metric has the columns ``mean``, ``low`` and ``high``: over runs, with its 95 % interval. Without
-        ``metrics`` these are the rate, speedup and efficiency.
+        ``metrics`` these are the throughput, speedup and efficiency.
 
         Raises DlperfStudyError, with the closest one, for a column that is no number of configurations.
         """
         rows = self.dataset.configurations
-        default = [name for name in (self.dataset.rate, "speedup", "efficiency") if name in self.metrics]
+        default = [name for name in (self.dataset.throughput_column, "speedup", "efficiency") if name in self.metrics]
         columns: dict[tuple[str, str], pd.Series] = {}
-        for name in metrics or default or [self.dataset.rate]:
+        for name in metrics or default or [self.dataset.throughput_column]:
             require(str(name), [column for column in rows if column in COLUMNS and COLUMNS[column].is_number], "metric")
             columns[name, "mean"] = rows[name]
             columns |= {(name, bound): rows[f"{name}_{bound}"] for bound in _BOUNDS if f"{name}_{bound}" in rows}
@@ -157,7 +157,7 @@ class StudyResults:
     def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
         """Return what changed from this study to another.
 
-        Raises RecordError if both are the same, have rates in different units, or no configuration in common.
+        Raises RecordError if both are the same, have throughputs in different units, or no configuration in common.
         """
         compared = other if isinstance(other, StudyResults) else open_study(other)
         pair = self._measurement, compared._measurement

@@ -1,4 +1,4 @@
-"""The FLOP/s that a rate requires, and the peak of its device.
+"""The FLOP/s that a throughput requires, and the peak of its device.
 
 The folder ``data`` has tables of cloud machines and networks; each row names its source.
 """
@@ -76,26 +76,26 @@ def _read_data(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def required_flops(rate: ResultCell, work: Work) -> float:
+def required_flops(throughput: ResultCell, work: Work) -> float:
     """Return required FLOP/s per device: throughput × FLOPs per sample / devices."""
-    return rate.value * work.flops / (rate.world_size or 1)
+    return throughput.value * work.flops / (throughput.world_size or 1)
 
 
-def is_impossible(rate: ResultCell, work: Work, peak: DevicePeak) -> bool:
-    """Return whether no algorithm makes a rate possible."""
-    share = required_flops(rate, work) / peak.flops
+def is_impossible(throughput: ResultCell, work: Work, peak: DevicePeak) -> bool:
+    """Return whether no algorithm makes a throughput possible."""
+    share = required_flops(throughput, work) / peak.flops
     return severity_above_peak(share, work.convolutional) is Severity.ERROR
 
 
-def find_device_peak(rate: ResultCell) -> DevicePeak | None:
+def find_device_peak(throughput: ResultCell) -> DevicePeak | None:
     """Return the peak of one device, from the table or the data sheet."""
-    device, precision = str(rate.get("device_name")), str(rate.get("precision"))
-    if rate.get("device_peak_flops"):
-        return DevicePeak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
+    device, precision = str(throughput.get("device_name")), str(throughput.get("precision"))
+    if throughput.get("device_peak_flops"):
+        return DevicePeak(device, precision, float(throughput.get("device_peak_flops")), False, _FROM_TABLE)
     peak = _find_peak(device, precision)
     if peak is None or not peak.per_thread:
         return peak
-    threads = rate.get("threads_per_device")
+    threads = throughput.get("threads_per_device")
     if threads:
         return replace(peak, flops=peak.flops * int(threads), per_thread=False)
     return None
@@ -131,10 +131,10 @@ def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices:
     return next((f": {name}" for flops, name in explanations if abs(implied / flops - 1) <= near), "")
 
 
-def printed_sample_size(rate: ResultCell) -> int | None:
+def printed_sample_size(throughput: ResultCell) -> int | None:
     """Return the printed pixels or tokens of a sample, or None."""
-    size = rate.get("image_size") or rate.get("sequence_length")
-    if size is None or {"image_size", "sequence_length"} & {*rate.inferred}:
+    size = throughput.get("image_size") or throughput.get("sequence_length")
+    if size is None or {"image_size", "sequence_length"} & {*throughput.inferred}:
         return None
     return int(size)
 
@@ -144,12 +144,12 @@ def may_be_convolutional(cell: ResultCell) -> bool:
     return not cell.get("sequence_length")
 
 
-def find_work(rate: ResultCell, size: int | None) -> Work | None:
+def find_work(throughput: ResultCell, size: int | None) -> Work | None:
     """Return the FLOPs of a sample at a size, or at the usual size."""
-    if rate.get("flops_per_sample"):
-        flops = float(rate.get("flops_per_sample"))
-        return Work(str(rate.get("model")), size or 0, True, flops, may_be_convolutional(rate), _FROM_TABLE)
-    for work in _find_works(str(rate.get("model"))):
+    if throughput.get("flops_per_sample"):
+        flops = float(throughput.get("flops_per_sample"))
+        return Work(str(throughput.get("model")), size or 0, True, flops, may_be_convolutional(throughput), _FROM_TABLE)
+    for work in _find_works(str(throughput.get("model"))):
         if work.size == size or (size is None and work.usual):
             return work
     return None
@@ -163,20 +163,20 @@ def _simplify_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
-def names_network_and_device(rate: ResultCell) -> bool:
-    """Return whether a rate has network and device, or FLOPs and peak."""
-    network = rate.get("model") or rate.get("flops_per_sample")
-    return bool(network and (rate.get("device_name") or rate.get("device_peak_flops")))
+def names_network_and_device(throughput: ResultCell) -> bool:
+    """Return whether a throughput has network and device, or FLOPs and peak."""
+    network = throughput.get("model") or throughput.get("flops_per_sample")
+    return bool(network and (throughput.get("device_name") or throughput.get("device_peak_flops")))
 
 
-def unknown_names(rate: ResultCell) -> list[str]:
-    """Return the network and device of a rate that our tables lack."""
+def unknown_names(throughput: ResultCell) -> list[str]:
+    """Return the network and device of a throughput that our tables lack."""
     names = []
-    model, size = str(rate.get("model")), printed_sample_size(rate)
-    if not rate.get("flops_per_sample") and not find_work(rate, size):
+    model, size = str(throughput.get("model")), printed_sample_size(throughput)
+    if not throughput.get("flops_per_sample") and not find_work(throughput, size):
         names.append(f"{model} at {size}" if _find_works(model) else model)
-    device, precision = str(rate.get("device_name")), rate.get("precision")
-    if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
+    device, precision = str(throughput.get("device_name")), throughput.get("precision")
+    if throughput.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
         return names
     if not known_device(device):
         names.append(device)

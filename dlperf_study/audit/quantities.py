@@ -3,7 +3,8 @@
 from dlperf_study.study.configuration import FIELD_NAMES
 
 THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
-#: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
+#: Throughputs that everyday tables print. Tokens are no samples, and the throughput of one device is not that of the
+#: job.
 TOKENS, STEPS = "tokens_per_second", "steps_per_second"
 SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
 STEP, TASK, REPORT_GRADIENT = "step_seconds", "task_process_seconds", "report_gradient_seconds"
@@ -20,8 +21,8 @@ SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
 UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
 #: What only tables of others print, and no study measures.
 EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
-RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
-RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
+THROUGHPUTS_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
+THROUGHPUTS = (THROUGHPUT, TOKENS, *THROUGHPUTS_OF_DEVICE)
 GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
 CONFIGURATION = (*FIELD_NAMES, "program", "extra", "mode", "images", "world_size", "parameters")

@@ -163,7 +163,7 @@ def list_values(cells: Iterable[ResultCell]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Throughput:
     """A throughput on a scaling curve, its logarithm, and its runs."""
 
     cell: ResultCell
@@ -172,8 +172,8 @@ class Rate:
     runs: Sample | None = None
 
 
-def curve_step(fewer: Rate, more: Rate) -> CurveStep:
-    """Return the step from one rate to the rate of more devices."""
+def curve_step(fewer: Throughput, more: Throughput) -> CurveStep:
+    """Return the step from one throughput to the throughput of more devices."""
     if fewer.runs and more.runs:
         return CurveStep(fewer.point, more.point, log_ratio(more.runs, fewer.runs))
     return CurveStep(fewer.point, more.point, more.logarithm.minus(fewer.logarithm))
@@ -181,18 +181,18 @@ def curve_step(fewer: Rate, more: Rate) -> CurveStep:
 
 def _sample(runs: Sequence[ResultCell]) -> Sample | None:
     """Return at least 3 runs with their rounds, if any; else None."""
-    rates = np.array(list_values(runs))
-    if rates.size < MINIMUM_RUNS or rates.min() <= 0:
+    throughputs = np.array(list_values(runs))
+    if throughputs.size < MINIMUM_RUNS or throughputs.min() <= 0:
         return None
     # A source may drop the last zeros: 80 next to 79.9 is 80.0.
     resolution = min(run.printed.resolution for run in runs)
     if all(run.get("order") is None for run in runs):
-        return Sample(rates, resolution=resolution)
+        return Sample(throughputs, resolution=resolution)
     rounds = [run.get("round") for run in runs]
-    return Sample(rates, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
+    return Sample(throughputs, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
 
 
-def estimate_rate(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
+def estimate_throughput(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Throughput:
     """Return a positive throughput, estimated from runs or its interval."""
     runs = _sample(cells_of_runs)
     low, high = cell.get("low"), cell.get("high")
@@ -203,4 +203,4 @@ def estimate_rate(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate
     else:
         run_count = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
         logarithm = Estimate.from_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
-    return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)
+    return Throughput(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

@@ -32,7 +32,7 @@ _BOUNDS = ("low", "high")
 _MEASURED = {*METRIC_COLUMNS, *map("{}_low".format, METRIC_COLUMNS), *map("{}_high".format, METRIC_COLUMNS)}
 _BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_id")
 _BASELINES["relative_throughput"] = "reference_id"
-_OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
+_OUR_THROUGHPUTS = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
 _OUR_TOKENS = {
     "token_throughput": quantities.TOKENS,
     "token_throughput_low": f"{quantities.TOKENS}_low",
@@ -72,13 +72,13 @@ def read_dataset_results(dataset: Dataset) -> Results:
         runs_in_no_round=rows["configuration_id"].map(is_alone.groupby(runs_counted["configuration_id"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
-    is_rate = summaries[METRIC].isin(_OUR_RATES)
-    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(is_rate)
+    is_throughput = summaries[METRIC].isin(_OUR_THROUGHPUTS)
+    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(is_throughput)
     frames = [summaries]
-    for metric, column in _OUR_RATES.items():
+    for metric, column in _OUR_THROUGHPUTS.items():
         runs = runs_counted[["configuration_id", "repetition", "order", "round", column]].dropna(subset=column)
-        rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-        runs = runs.rename(columns={column: VALUE}).merge(rates, on="configuration_id")
+        throughputs = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
+        runs = runs.rename(columns={column: VALUE}).merge(throughputs, on="configuration_id")
         key = runs["cell"] + "/" + runs["repetition"].astype(str)
         frames.append(runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks))
     return read_results_frame(pd.concat(frames, ignore_index=True))
@@ -110,8 +110,8 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                     cell[bound] = row[f"{metric}_{bound}"]
             baseline_id = row.get(_BASELINES.get(metric, ""))
             if baseline_id:
-                rate = next((name for name in quantities.RATES if name in row), quantities.THROUGHPUT)
-                cell["baseline"] = f"{source}/{baseline_id}/{rate}"
+                throughput = next((name for name in quantities.THROUGHPUTS if name in row), quantities.THROUGHPUT)
+                cell["baseline"] = f"{source}/{baseline_id}/{throughput}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
     return pd.DataFrame(cells, columns=columns)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step, estimate_rate
+from dlperf_study.audit.result_cell import ResultCell, Throughput, curve_step, estimate_throughput
 from dlperf_study.metrics.scaling import unexplained_steps
 
 _CURVES = (quantities.THROUGHPUT, quantities.TOKENS)
@@ -87,34 +87,34 @@ class Results:
                 yield cell, second
 
     def find_baseline(self, ratio: ResultCell) -> ResultCell | None:
-        """Return the rate that a ratio is relative to.
+        """Return the throughput that a ratio is relative to.
 
-        It is the named rate, else the rate whose own ratio is 1; the first of several if they are equal. An efficiency
-        without a ratio of 1 is relative to the single device of its curve.
+        It is the named throughput, else the throughput whose own ratio is 1; the first of several if they are equal. An
+        efficiency without a ratio of 1 is relative to the single device of its curve.
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
         curve = (ratio.metric, ratio.series)
         if self._unit_ratios[curve]:
-            return self._unit_rates[curve]
+            return self._unit_throughputs[curve]
         if elsewhere := self._unit_ratios_elsewhere(ratio):
-            return _common_rate([self.rate_at(unit) for unit in elsewhere])
+            return _common_throughput([self.throughput_at(unit) for unit in elsewhere])
         if ratio.metric != quantities.EFFICIENCY:
             return None
-        for metric in quantities.RATES:
-            if rates := self._by_series.get((metric, ratio.series)):
-                return _common_rate([rate for rate in rates if rate.world_size == 1])
+        for metric in quantities.THROUGHPUTS:
+            if throughputs := self._by_series.get((metric, ratio.series)):
+                return _common_throughput([throughput for throughput in throughputs if throughput.world_size == 1])
         return None
 
-    def rate_at(self, cell: ResultCell) -> ResultCell | None:
-        """Return the first rate that is printed at the point."""
-        for metric in quantities.RATES:
-            if rate := self.at_same_point(cell, metric):
-                return rate
+    def throughput_at(self, cell: ResultCell) -> ResultCell | None:
+        """Return the first throughput that is printed at the point."""
+        for metric in quantities.THROUGHPUTS:
+            if throughput := self.at_same_point(cell, metric):
+                return throughput
         return None
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
-        """Return the devices of a ratio's baseline, also without rates."""
+        """Return the devices of a ratio's baseline, also without throughputs."""
         baseline = self.find_baseline(ratio)
         if baseline is not None:
             return baseline.world_size
@@ -168,12 +168,12 @@ class Results:
         return unit_ratios
 
     @cached_property
-    def _unit_rates(self) -> dict[tuple[str, str], ResultCell | None]:
-        """The common rate of the ratios of 1, by metric and series."""
-        rates = {}
+    def _unit_throughputs(self) -> dict[tuple[str, str], ResultCell | None]:
+        """The common throughput of the ratios of 1, by metric and series."""
+        throughputs = {}
         for curve, units in self._unit_ratios.items():
-            rates[curve] = _common_rate([self.rate_at(unit) for unit in units])
-        return rates
+            throughputs[curve] = _common_throughput([self.throughput_at(unit) for unit in units])
+        return throughputs
 
     @cached_property
     def _finest_steps(self) -> dict[tuple[Any, ...], Fraction]:
@@ -184,31 +184,33 @@ class Results:
         """Return the last digit's unit of the most precise ratio."""
         return self._finest_steps[ratio.metric, ratio.table]
 
-    def curves(self) -> Iterator[list[Rate]]:
+    def curves(self) -> Iterator[list[Throughput]]:
         """Yield each series with at least two points, by devices.
 
-        Tokens are a curve of their own. A series without rates is represented by its speedups; runs with a mean and a
-        median by their median.
+        Tokens are a curve of their own. A series without throughputs is represented by its speedups; runs with a mean
+        and a median by their median.
         """
-        rates = []
+        throughputs = []
         for cell in self.select(*_CURVES, quantities.SPEEDUP):
             if cell.metric == quantities.SPEEDUP:
-                has_rates = any((rate, cell.series) in self._by_series for rate in _CURVES)
+                has_throughputs = any((throughput, cell.series) in self._by_series for throughput in _CURVES)
                 # Without a speedup of 1 they may be relative to something else at each point.
-                if has_rates or not self._unit_ratios[cell.metric, cell.series]:
+                if has_throughputs or not self._unit_ratios[cell.metric, cell.series]:
                     continue
             if cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_point:
                 continue
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive:
-                rates.append(self.rate(cell))
-        rates.sort(key=lambda rate: rate.point.devices)
-        curves = grouped(rates, lambda rate: (rate.cell.series, rate.cell.estimator, rate.cell.metric))
+                throughputs.append(self.throughput(cell))
+        throughputs.sort(key=lambda throughput: throughput.point.devices)
+        curves = grouped(
+            throughputs, lambda throughput: (throughput.cell.series, throughput.cell.estimator, throughput.cell.metric)
+        )
         for _, curve in sorted(curves.items()):
             if len(curve) > 1:
                 yield curve
 
-    def steps(self) -> Iterator[tuple[Rate, Rate]]:
-        """Yield the rates before and after each step of a curve."""
+    def steps(self) -> Iterator[tuple[Throughput, Throughput]]:
+        """Yield the throughputs before and after each step of a curve."""
         for curve in self.curves():
             for fewer, more in pairwise(curve):
                 if more.point.devices > fewer.point.devices:
@@ -218,7 +220,7 @@ class Results:
     def unexplained(self) -> set[tuple[str, str]]:
         """The steps whose super-linear rise or fall is significant.
 
-        All steps of one source are tested together; a rate without runs or interval supports no statement.
+        All steps of one source are tested together; a throughput without runs or interval supports no statement.
         """
         unexplained = set()
         for steps in grouped(self.steps(), lambda step: str(step[0].cell.get("source"))).values():
@@ -228,9 +230,9 @@ class Results:
                     unexplained.add((fewer.cell.key, more.cell.key))
         return unexplained
 
-    def rate(self, cell: ResultCell) -> Rate:
+    def throughput(self, cell: ResultCell) -> Throughput:
         """Return a throughput, estimated from its runs or interval."""
-        return estimate_rate(cell, self.list_runs(cell))
+        return estimate_throughput(cell, self.list_runs(cell))
 
     def list_runs(self, cell: ResultCell) -> list[ResultCell]:
         """Return the runs of a summary, also of an equal summary."""
@@ -268,10 +270,10 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
     """Return the factor of devices in a ratio.
 
-    It is baseline devices / devices for an efficiency and 1 for other ratios; for rates per device the reverse.
+    It is baseline devices / devices for an efficiency and 1 for other ratios; for throughputs per device the reverse.
     """
     share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
-    is_of_device = baseline.metric in quantities.RATES_OF_DEVICE
+    is_of_device = baseline.metric in quantities.THROUGHPUTS_OF_DEVICE
     if is_of_device and ratio.metric == quantities.SPEEDUP:
         return 1 / share
     if not is_of_device and ratio.metric == quantities.EFFICIENCY:
@@ -279,15 +281,15 @@ def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
     return Fraction(1)
 
 
-def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return the ratio of two rates as printed."""
-    return rate.printed.exact / baseline.printed.exact * device_share(ratio, baseline)
+def recomputed(ratio: ResultCell, throughput: ResultCell, baseline: ResultCell) -> Fraction:
+    """Return the ratio of two throughputs as printed."""
+    return throughput.printed.exact / baseline.printed.exact * device_share(ratio, baseline)
 
 
-def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:
-    """Return the first rate if all rates are equal, else None."""
-    if not rates or None in rates:
+def _common_throughput(throughputs: Sequence[ResultCell | None]) -> ResultCell | None:
+    """Return the first throughput if all throughputs are equal, else None."""
+    if not throughputs or None in throughputs:
         return None
-    if len({(rate.printed.exact, rate.world_size) for rate in rates if rate}) > 1:
+    if len({(throughput.printed.exact, throughput.world_size) for throughput in throughputs if throughput}) > 1:
         return None
-    return rates[0]
+    return throughputs[0]

@@ -28,8 +28,8 @@ class Vocabulary(BaseModel):
     baseline: Words
     multiples: Words
     multiples_in_units: Words
-    rate: Pattern
-    unnamed_rate_of_device: Pattern
+    throughput: Pattern
+    unnamed_throughput_of_device: Pattern
     flops: Pattern
     flop_units: dict[str, str]
     model_flops: Pattern

@@ -13,7 +13,7 @@ from dlperf_study.core.writing import write_atomically
 
 if TYPE_CHECKING:
     from dlperf_study.execution.progress import Situation
-    from dlperf_study.report.terminal_answer import Rates
+    from dlperf_study.report.terminal_answer import Throughputs
 
 #: Of the time of a study, at most this share goes into what is known within a round: runs wait for it.
 MOST_OF_TIME = 0.05
@@ -28,7 +28,7 @@ class Watcher:
 
     def __init__(self, paths: StudyPaths, title: str) -> None:
         self._paths, self._title = paths, title
-        self._rates: Rates | None = None
+        self._throughputs: Throughputs | None = None
         self._runs_known = 0
         self._next_time = 0.0
         self.has_begun = False
@@ -45,8 +45,8 @@ class Watcher:
                 self._compute()
             sentence = time_left(situation.runs_left, situation.seconds_left, datetime.now())
             self._write(sentence)
-            if situation.is_round_over and situation.runs_left and self._rates:
-                print_line("\n".join(["", self._rates.in_terminal(), sentence, ""]))
+            if situation.is_round_over and situation.runs_left and self._throughputs:
+                print_line("\n".join(["", self._throughputs.in_terminal(), sentence, ""]))
 
     def end(self, sentence: str) -> None:
         """Report the end, with a link to a current report."""
@@ -60,12 +60,12 @@ class Watcher:
     def _compute(self) -> None:
         """Read the evidence, and note when that may be done again."""
         from dlperf_study.dataset.dataset import up_to_date
-        from dlperf_study.report.terminal_answer import configuration_rates
+        from dlperf_study.report.terminal_answer import configuration_throughputs
         from dlperf_study.study.job import RunStatus
 
         begun = time.monotonic()
         dataset = up_to_date(self._paths)
-        self._rates = configuration_rates(dataset)
+        self._throughputs = configuration_throughputs(dataset)
         self._runs_known = int((dataset.runs["status"] == RunStatus.COMPLETED).sum())
         ended = time.monotonic()
         self._next_time = ended + (ended - begun) / MOST_OF_TIME
@@ -73,7 +73,7 @@ class Watcher:
     def _write(self, sentence: str, is_over: bool = False, report: str = "") -> None:
         from dlperf_study.report.progress_page import SoFar, page
 
-        so_far = SoFar(self._title, sentence, datetime.now(), is_over, report, self._runs_known, self._rates)
+        so_far = SoFar(self._title, sentence, datetime.now(), is_over, report, self._runs_known, self._throughputs)
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self._paths.progress_page, page(so_far))
 

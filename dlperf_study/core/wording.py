@@ -155,9 +155,9 @@ def shortened(message: str, most: int) -> str:
     return f"{message[:beginning]}{_LEFT_OUT}{message[-end:]}"
 
 
-def rate_text(rate: float) -> str:
-    """Return one run's rate with two decimals or four digits: ``29.10``."""
-    return f"{rate:.{max(2, 3 - math.floor(math.log10(rate)))}f}"
+def throughput_text(throughput: float) -> str:
+    """Return one run's throughput with two decimals or four digits: ``29.10``."""
+    return f"{throughput:.{max(2, 3 - math.floor(math.log10(throughput)))}f}"
 
 
 def rounded(value: float) -> str:

@@ -20,7 +20,7 @@ from dlperf_study.study.parameter import TOKENS
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.program import OWN_PROGRAM
 
-#: Steps are the same work if their tokens, from rates and durations, differ by less than this share.
+#: Steps are the same work if their tokens, from throughputs and durations, differ by less than this share.
 SAME_WORK = 0.01
 #: The column of what may be said of the ratio to a baseline or reference.
 SIGNIFICANCES: dict[Denominator, str] = {"baseline": "baseline_significance", "reference": "significance"}
@@ -36,7 +36,7 @@ def configurations_table(
     which a rank computed much slower than the others.
     """
     counted, throughputs = run_status.select_counted(runs), counted_throughputs(runs, plan)
-    rate, looks = rate_column(counted, plan), corrected_looks(throughputs)
+    column, looks = throughput_column(counted, plan), corrected_looks(throughputs)
     measurements = Measurements(run_status.select_completed(runs), counted, looks)
     kinds = _kinds_of_device(runs)
     speedups, speedup_diagnostics = _ratios(plan.entries if plan.has_speedups else (), "baseline", throughputs)
@@ -51,14 +51,14 @@ def configurations_table(
         row["device"] = kinds.get(configuration_id, plan.device or None)
         if speedup := speedups.get(configuration_id):
             baseline, devices = entries[entry.baseline_id].configuration, entry.configuration.world_size
-            baseline_rate = measurements.summary(entry.baseline_id, rate)
+            summary = measurements.summary(entry.baseline_id, column)
             row |= scaling.scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
-            row |= _comparison_columns("baseline", baseline_rate, significances.get(("baseline", configuration_id)))
+            row |= _comparison_columns("baseline", summary, significances.get(("baseline", configuration_id)))
         if relative_throughput := relative_throughputs.get(configuration_id):
             significance = significances.get(("reference", configuration_id))
             row["relative_throughput"] = relative_throughput.factor
             row |= interval_columns("relative_throughput", relative_throughput.factor_interval())
-            row |= _comparison_columns("reference", measurements.summary(str(entry.reference_id), rate), significance)
+            row |= _comparison_columns("reference", measurements.summary(str(entry.reference_id), column), significance)
             row |= parts.columns(entry, significance.word if significance else None)
         if bubble := bubble_of.get(configuration_id):
             row |= bubble.columns
@@ -74,7 +74,7 @@ def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
     return {configuration_id: values[0] if len(values) == 1 else None for configuration_id, values in kinds.items()}
 
 
-def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
+def throughput_column(rows: pd.DataFrame, plan: Plan) -> str:
     """Return the column that ratios of runs or configurations are of.
 
     Tokens/s if the study says so or these are all that is known, or if a user's program counts tokens in each: then it
@@ -91,8 +91,10 @@ def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
 def counted_throughputs(runs: pd.DataFrame, plan: Plan) -> comparison.Throughputs:
     """Return the throughputs of completed runs, by identity."""
     counted = run_status.select_counted(runs)
-    rates = counted[rate_column(counted, plan)]
-    samples = comparison.collect_samples(rates, counted["configuration_id"], comparison.assign_rounds(counted, plan))
+    throughputs = counted[throughput_column(counted, plan)]
+    samples = comparison.collect_samples(
+        throughputs, counted["configuration_id"], comparison.assign_rounds(counted, plan)
+    )
     return correct_for_looks(samples, looks_that_ended_measuring(plan, samples))
 
 
@@ -163,7 +165,7 @@ def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
         case _:
             columns = {name: estimate.mean, **interval_columns(name, estimate.interval())}
     low, high = metric.limits
-    # An impossible rate is shown as it is: a diagnostic is about it.
+    # An impossible throughput is shown as it is: a diagnostic is about it.
     if metric.summary is Summary.GEOMETRIC and not low <= estimate.factor <= high:
         return columns
     return {column: float(np.clip(value, low, high)) for column, value in columns.items()}
@@ -188,9 +190,9 @@ def _ratios(
 def _significances(
     plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]], disturbed: Set[str]
 ) -> dict[tuple[Denominator, str], comparison.Significance]:
-    """Return the verdicts by role and identity, corrected together.
+    """Return the significance by role and identity, corrected together.
 
-    A configuration with the same baseline and reference is compared once. No outcome is claimed of ``disturbed`` ones.
+    A configuration with the same baseline and reference is compared once. None is tested of ``disturbed`` ones.
     """
     pairs: dict[tuple[Denominator, str], str] = {}
     compared: dict[str, Estimate] = {}
@@ -218,10 +220,10 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
 
 
 def _comparison_columns(
-    role: Denominator, rate: Mapping[str, float], significance: comparison.Significance | None
+    role: Denominator, throughput: Mapping[str, float], significance: comparison.Significance | None
 ) -> dict[str, Any]:
-    """Return the rate of a baseline or reference with its interval, and the verdict."""
-    columns: dict[str, Any] = {f"{role}_{name}": value for name, value in rate.items()}
+    """Return the throughput of a baseline or reference with its interval, and the significance."""
+    columns: dict[str, Any] = {f"{role}_{name}": value for name, value in throughput.items()}
     if significance:
         columns[SIGNIFICANCES[role]] = significance.word
         columns[f"{comparison.RATIOS[role]}_equal_within"] = significance.equal_within
@@ -238,14 +240,14 @@ class StepParts:
         self._runs = completed["configuration_id"].value_counts().to_dict()
         self._entries = plan.by_id
         self._uneven = uneven
-        self._rate = rate_column(completed, plan)
+        self._throughput = throughput_column(completed, plan)
         tokens = completed["token_throughput"].astype(float) * completed["step_seconds"].astype(float)
         self._tokens_of_step: dict[str, float] = tokens.groupby(completed["configuration_id"]).mean().to_dict()
 
     def is_same_work(self, entry: Entry) -> bool:
         """Return whether a step does the same work as the reference's."""
         configuration_id, reference_id = entry.configuration.configuration_id, str(entry.reference_id)
-        if self._rate == "token_throughput":
+        if self._throughput == "token_throughput":
             works = [self._tokens_of_step.get(name, 0.0) for name in (configuration_id, reference_id)]
             return math.isclose(*works, rel_tol=SAME_WORK)
         reference = self._entries[reference_id].configuration

@@ -17,7 +17,7 @@ from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset import study_diagnostics, tables, uncounted_runs
-from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, rate_column
+from dlperf_study.dataset.configuration_table import configurations_table, counted_throughputs, throughput_column
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
 from dlperf_study.dataset.run_table import read_measured_runs, run_row, step_rows, window_steadiness
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
@@ -78,7 +78,7 @@ class Dataset:
     @cached_property
     def measured(self) -> pd.DataFrame:
         """The configurations with a throughput, of at least one completed run."""
-        return self.configurations.dropna(subset=self.rate)
+        return self.configurations.dropna(subset=self.throughput_column)
 
     @cached_property
     def completed_runs(self) -> pd.DataFrame:
@@ -135,9 +135,9 @@ class Dataset:
         return subjects
 
     @cached_property
-    def rate(self) -> str:
+    def throughput_column(self) -> str:
         """The column of its ratios: ``throughput`` or ``token_throughput``."""
-        return rate_column(self.configurations, self.plan)
+        return throughput_column(self.configurations, self.plan)
 
     def only(self, rows: pd.DataFrame) -> "Dataset":
         """Return the dataset of these configurations."""
@@ -293,7 +293,7 @@ def dataset_from_runs(
     """
     uneven = {diagnostic.configuration_id for diagnostic in diagnostics if diagnostic.subject == computation.UNEVEN}
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
-    throughputs, rate = counted_throughputs(runs, plan), rate_column(configurations, plan)
+    throughputs, throughput = counted_throughputs(runs, plan), throughput_column(configurations, plan)
     doubtful = list(scaling.doubtful_speedups(configurations, plan.scaling))
     configuration_ids = {diagnostic.configuration_id for diagnostic in doubtful}
     every = [
@@ -304,7 +304,7 @@ def dataset_from_runs(
         *comparison.network_diagnostics(configurations),
         *study_diagnostics.longer_than_the_communication(configurations),
         *doubtful,
-        *scaling.curve_diagnostics(configurations, throughputs, plan.scaling, rate, configuration_ids),
+        *scaling.curve_diagnostics(configurations, throughputs, plan.scaling, throughput, configuration_ids),
         *precision_diagnostics(plan, runs, throughputs),
     ]
     table = _diagnostics_table(every)

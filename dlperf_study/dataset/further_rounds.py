@@ -6,7 +6,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.dataset.configuration_table import rate_column
+from dlperf_study.dataset.configuration_table import throughput_column
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds
 from dlperf_study.dataset.tables import frame_of_rows
@@ -29,10 +29,14 @@ def reason_for_further_round(plan: Plan) -> str:
     if plan.order != INTERLEAVED or plan.rounds.planned < statistics.MINIMUM_RUNS:
         return ""
     runs = _completed_runs(plan)
-    rate = rate_column(runs, plan)
-    everything = comparison.collect_samples(runs[rate], runs["configuration_id"], comparison.assign_rounds(runs, plan))
+    throughput = throughput_column(runs, plan)
+    everything = comparison.collect_samples(
+        runs[throughput], runs["configuration_id"], comparison.assign_rounds(runs, plan)
+    )
     runs = runs[~run_status.had_background_load(runs)]
-    undisturbed = comparison.collect_samples(runs[rate], runs["configuration_id"], comparison.assign_rounds(runs, plan))
+    undisturbed = comparison.collect_samples(
+        runs[throughput], runs["configuration_id"], comparison.assign_rounds(runs, plan)
+    )
     rounds, without_load = rounds_of_all(plan, everything), rounds_of_all(plan, undisturbed)
     if undisturbed.keys() < everything.keys():
         without_load = 0

@@ -1,4 +1,4 @@
-"""What changed from one measurement of a study to another: rates, speedups, and the conditions of both."""
+"""What changed from one measurement of a study to another: throughputs, speedups, and the conditions of both."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,9 +32,9 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one configuration's throughput or speedup, and its verdict.
+    """The change of one configuration's throughput or speedup, and its significance.
 
-    No verdict has a word before enough earlier dates tell how dates differ.
+    No significance has a word before enough earlier dates tell how dates differ.
     """
 
     configuration_id: str
@@ -97,16 +97,16 @@ def compare_measurements(
     """Return what changed from one measurement to another.
 
     ``earlier``: the measurements that tell how dates differ; those of ``earlier_dates`` if left out.
-    Raises RecordError when both are the same measurement, or their rates have different units.
+    Raises RecordError when both are the same measurement, or their throughputs have different units.
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
         raise RecordError(f"{before.name} and {after.name} are the same measurement; name two")
     earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
     after = share_identities(before, after)
-    units = [columns.COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
+    units = [columns.COLUMNS[measurement.dataset.throughput_column].unit for measurement in (before, after)]
     if units[0] != units[1]:
-        raise RecordError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
-    throughputs = _changes(_log_rates, before, after, earlier)
+        raise RecordError(f"the throughputs of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
+    throughputs = _changes(_log_throughputs, before, after, earlier)
     speedups = _changes(_log_speedups, before, after, earlier, _without_common_baseline)
     widest = max(comparison.widest_equality(before.dataset.plan), comparison.widest_equality(after.dataset.plan))
     changes_of_throughput, changes_of_speedup = _ordered(throughputs, speedups, widest)
@@ -151,7 +151,7 @@ def _changes(
     """Return the changes of values by identity, except ``not_compared``."""
     comparable = []
     for date in (before, *earlier):
-        is_in_unit = date.dataset.rate == after.dataset.rate
+        is_in_unit = date.dataset.throughput_column == after.dataset.throughput_column
         left_out = not_compared(date, after) if is_in_unit else tuple(date.throughputs)
         comparable.append(
             {
@@ -166,12 +166,12 @@ def _changes(
 def _ordered(
     throughputs: Mapping[str, drift.DateChange], speedups: Mapping[str, drift.DateChange], widest: float
 ) -> Iterator[tuple[Change, ...]]:
-    """Yield the changes of each kind by verdict and size."""
-    departures = {}
+    """Yield the changes of each kind by significance and size."""
+    changes_against_mean = {}
     for kind, changes in (("throughput", throughputs), ("speedup", speedups)):
         for configuration_id, change in changes.items():
-            departures[f"{kind} {configuration_id}"] = change.departure or statistics.Estimate(0.0)
-    significances = comparison.significances(departures, widest)
+            changes_against_mean[f"{kind} {configuration_id}"] = change.change_against_mean or statistics.Estimate(0.0)
+    significances = comparison.significances(changes_against_mean, widest)
     for kind, changes, renamed in (("throughput", throughputs, {}), ("speedup", speedups, WORDS_OF_SPEEDUPS)):
         rows = []
         for configuration_id, change in changes.items():
@@ -181,7 +181,7 @@ def _ordered(
         yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.significance.word), row.dates.log_ratio.mean)))
 
 
-def _log_rates(measurement: Measurement) -> dict[str, statistics.Estimate]:
+def _log_throughputs(measurement: Measurement) -> dict[str, statistics.Estimate]:
     """Return each configuration's mean log throughput, by identity."""
     return {
         configuration_id: sample.logarithms.estimate for configuration_id, sample in measurement.throughputs.items()

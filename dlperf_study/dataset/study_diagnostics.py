@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.core.wording import counted, rate_text
+from dlperf_study.core.wording import counted, throughput_text
 from dlperf_study.metrics import run_status
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
@@ -139,18 +139,19 @@ def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Itera
         column = "token_throughput"
         if of_configuration["throughput"].notna().any():
             column = "throughput"
-        rates = of_configuration[column].dropna()
+        throughputs = of_configuration[column].dropna()
         repetitions = [repetition for name, repetition in causes if name == configuration_id]
-        is_disturbed = rates.index.isin(repetitions)
-        undisturbed = rates[~is_disturbed]
+        is_disturbed = throughputs.index.isin(repetitions)
+        undisturbed = throughputs[~is_disturbed]
         if len(undisturbed) < MIN_UNDISTURBED:
             continue
         lowest = undisturbed.min()
-        slow = rates[is_disturbed]
-        for repetition, rate in slow[slow * (1 + MIN_SLOWDOWN) < lowest].items():
+        slow = throughputs[is_disturbed]
+        for repetition, throughput in slow[slow * (1 + MIN_SLOWDOWN) < lowest].items():
             undisturbed_runs = counted(len(undisturbed), "undisturbed run")
             message = (
-                f"outlier: {rate_text(rate)} {COLUMNS[column].unit}, and at least {rate_text(lowest)} in "
+                f"outlier: {throughput_text(throughput)} {COLUMNS[column].unit}, and at least "
+                f"{throughput_text(lowest)} in "
                 f"{undisturbed_runs}. Cause: {'; '.join(causes[configuration_id, repetition])}"
             )
             yield Diagnostic(column, message, configuration_id=configuration_id, repetition=int(repetition))

@@ -30,7 +30,7 @@ class Precision:
     """The relative half-width of one interval of a configuration.
 
     ``column`` is the value that has the interval, ``denominator`` the identity of the baseline or reference of a ratio.
-    ``estimate``: of the logarithm of the rate or ratio.
+    ``estimate``: of the logarithm of the throughput or ratio.
     """
 
     column: str

@@ -93,7 +93,7 @@ def _printed_steps(logs: list[ParsedLog], configuration: Configuration, program:
     uneven = np.flatnonzero(distances != per_line)
     if uneven.size:
         raise LogError(f"{logs[0].source}: lines are {per_line} steps apart, but not after step {steps[uneven[0]]}")
-    seconds = _work_of_step(series, configuration, program) / series.rate
+    seconds = _work_of_step(series, configuration, program) / series.throughput
     return PrintedSteps(seconds, per_line, has_whole_first=bool(per_line > 1 and steps[0] >= per_line))
 
 
@@ -102,14 +102,14 @@ def _job_size(configuration: Configuration) -> JobSize:
 
 
 def _work_of_step(series: JobSeries, configuration: Configuration, program: Program) -> float:
-    """Return how much of what a rate counts is in a step."""
+    """Return how much of what a throughput counts is in a step."""
     if series.unit == _TOKENS:
         if tokens := program.amount("tokens_per_step", configuration.program_values):
             return tokens
         raise LogError(f"program.tokens_per_step is missing, but its log prints {_TOKENS}")
     if series.unit != _SAMPLES:
         raise LogError(
-            f"its log prints {series.unit or 'a rate without a unit'}, and not {_SAMPLES} or seconds of steps"
+            f"its log prints {series.unit or 'a throughput without a unit'}, and not {_SAMPLES} or seconds of steps"
         )
     if not configuration.batch_per_device and series.metric.name.endswith("throughput"):
         raise LogError(f"program.samples_per_step is missing, but its log prints {_SAMPLES}")

@@ -12,8 +12,8 @@ from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import Estimate
 
 MAX_LINES = 3
-#: Regressions first; None is a change without an outcome.
-OUTCOMES = (
+#: Regressions first; None is a change that was not tested.
+TEST_RESULTS = (
     comparison.SLOWER,
     comparison.FASTER,
     LOWER,
@@ -35,30 +35,30 @@ class NothingInCommon:
 
 @dataclass(frozen=True)
 class SessionCounts:
-    """The outcomes of the configurations against earlier sessions."""
+    """The significance of the configurations' changes against earlier sessions."""
 
     after: str
     sessions: int
     total: int
-    outcomes: tuple[tuple[str | None, int], ...]
+    significances: tuple[tuple[str | None, int], ...]
 
 
 @dataclass(frozen=True)
 class SessionChange:
     """The change of one throughput or speedup from the session before.
 
-    With an ``outcome`` it is the change from the mean of all earlier sessions.
+    With a ``significance`` it is the change against the mean of all earlier sessions.
     """
 
     subject: str
     column: str
     ratio: number.Number
-    outcome: str | None
+    significance: str | None
 
 
 @dataclass(frozen=True)
 class TooFewSessions:
-    """Too few earlier sessions for an outcome."""
+    """Too few earlier sessions for a significance test."""
 
     needed: int
 
@@ -76,9 +76,13 @@ def page(changes: MeasurementComparison) -> Iterator[object]:
         yield nothing_in_common(changes)
         return
     throughputs = changes.throughputs
-    if any(change.dates.departure is not None for change in throughputs):
-        by_outcome = Counter(change.significance.word for change in throughputs)
-        counts = tuple((outcome, by_outcome[outcome]) for outcome in OUTCOMES if by_outcome[outcome])
+    if any(change.dates.change_against_mean is not None for change in throughputs):
+        by_significance = Counter(change.significance.word for change in throughputs)
+        counts = tuple(
+            (significance, by_significance[significance])
+            for significance in TEST_RESULTS
+            if by_significance[significance]
+        )
         yield SessionCounts(changes.after.title, len(changes.earlier), len(throughputs), counts)
         yield from _significant(throughputs, "throughput", (comparison.SLOWER, comparison.FASTER))
         yield from _significant(changes.speedups, "speedup", (LOWER, HIGHER))
@@ -95,10 +99,12 @@ def nothing_in_common(changes: MeasurementComparison) -> NothingInCommon:
     return NothingInCommon(changes.before.title, changes.after.title, tuple(differences.items()))
 
 
-def _significant(changes: Sequence[Change], column: str, outcomes: Sequence[str]) -> Iterator[SessionChange]:
-    significant = [change for change in changes if change.significance.word in outcomes and change.dates.departure]
+def _significant(changes: Sequence[Change], column: str, significances: Sequence[str]) -> Iterator[SessionChange]:
+    significant = [
+        change for change in changes if change.significance.word in significances and change.dates.change_against_mean
+    ]
     for change in significant[:MAX_LINES]:
-        ratio = _ratio(change.dates.departure or change.dates.log_ratio)
+        ratio = _ratio(change.dates.change_against_mean or change.dates.log_ratio)
         yield SessionChange(change.configuration_id, column, ratio, change.significance.word)
 
 

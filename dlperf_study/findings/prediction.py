@@ -20,7 +20,7 @@ class Predicted:
 
     subject: str
     throughput: number.Number
-    rate_unit: str
+    throughput_unit: str
     units: int
     unit: str
     devices: int
@@ -56,8 +56,8 @@ def page(dataset: Dataset) -> Iterator[object]:
         curve, size = prediction.curve, prediction.sizes[0]
         yield Predicted(
             curve.configuration_id,
-            number.from_bounded(bounded(size.rate, size.rate_interval)),
-            curve.rate_unit,
+            number.from_bounded(bounded(size.throughput, size.throughput_interval)),
+            curve.throughput_unit,
             size.units,
             curve.unit,
             size.devices,

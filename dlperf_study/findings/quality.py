@@ -89,7 +89,7 @@ class NoConclusion:
 
 @dataclass(frozen=True)
 class Runs:
-    """How the runs ended; ``others``: those that did not complete, by outcome; of logs, those that were refused."""
+    """How the runs ended; ``others``: those that did not complete, by status; of logs, those that were refused."""
 
     completed: int
     total: int
@@ -259,10 +259,10 @@ def unmeasured(dataset: Dataset) -> Iterator[object]:
 
 def drift(dataset: Dataset) -> Iterator[Drift]:
     """Yield the largest drift, unless the rounds allow a factor of two."""
-    effects = round_effects(select_counted(dataset.runs), dataset.rate)
+    effects = round_effects(select_counted(dataset.runs), dataset.throughput_column)
     limits = []
     for effect in effects:
-        interval = effect.log_rate.interval(1 - (1 - CONFIDENCE) / len(effects))
+        interval = effect.log_throughput.interval(1 - (1 - CONFIDENCE) / len(effects))
         if interval:
             limits.append(max(-math.expm1(interval.low), math.expm1(interval.high)))
     if limits and max(limits) < 1:

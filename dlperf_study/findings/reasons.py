@@ -48,7 +48,7 @@ class NoResult:
 
 def no_throughput(dataset: Dataset, row: Any, role: Denominator | None = None) -> NoResult | None:
     """Return why a configuration has no throughput; None if it has one."""
-    if not is_missing(getattr(row, dataset.rate)):
+    if not is_missing(getattr(row, dataset.throughput_column)):
         return None
     if not is_missing(row.unsupported_reason):
         reason = Reason.NO_LOG if dataset.plan.ingested_from else Reason.NOT_SUPPORTED

@@ -19,7 +19,7 @@ from dlperf_study.training.parts import same_alone
 #: Of more comparisons only counts and the largest significant ratios are printed.
 MAX_LINES, MAX_LARGEST = 4, 2
 #: In this order comparisons and their counts are printed.
-OUTCOMES = (
+TEST_RESULTS = (
     comparison.FASTER,
     comparison.SLOWER,
     comparison.EQUAL,
@@ -43,7 +43,7 @@ class Comparison:
     subject: str
     baseline: str
     role: Denominator
-    outcome: str
+    significance: str
     ratio: Number
     efficiency: Number | None = None
     exposed: Number | None = None
@@ -67,14 +67,14 @@ class NotCompared:
 
 @dataclass(frozen=True)
 class ComparisonCounts:
-    """The outcomes of many comparisons; ``implausible``: how many an error is about, which are in no other count.
+    """The significance of many comparisons; ``implausible``: how many an error is about, which are in no other count.
 
     ``is_tested``: a significance test was made, corrected for their number.
     """
 
     role: Denominator
     total: int
-    outcomes: tuple[tuple[str, int], ...]
+    significances: tuple[tuple[str, int], ...]
     implausible: int
     is_tested: bool
 
@@ -195,22 +195,22 @@ def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
 def significant(tested: Sequence[Comparison]) -> list[Comparison]:
     """Return the significant and plausible comparisons, the largest ratio first."""
     believed = [
-        each for each in tested if each.outcome in (comparison.FASTER, comparison.SLOWER) and not each.is_doubtful
+        each for each in tested if each.significance in (comparison.FASTER, comparison.SLOWER) and not each.is_doubtful
     ]
     return sorted(believed, key=lambda each: -each.ratio.value)
 
 
 def counts(tested: Sequence[Comparison], role: Denominator) -> ComparisonCounts:
-    """Return how many comparisons have each outcome."""
-    by_outcome = Counter(each.outcome for each in tested if not each.is_doubtful)
-    outcomes = tuple((each, by_outcome[each]) for each in OUTCOMES if by_outcome[each])
-    is_tested = any(by_outcome[each] for each in OUTCOMES[: OUTCOMES.index(comparison.TOO_FEW_RUNS)])
-    return ComparisonCounts(role, len(tested), outcomes, sum(each.is_doubtful for each in tested), is_tested)
+    """Return how many comparisons have each result of the test."""
+    by_significance = Counter(each.significance for each in tested if not each.is_doubtful)
+    significances = tuple((each, by_significance[each]) for each in TEST_RESULTS if by_significance[each])
+    is_tested = any(by_significance[each] for each in TEST_RESULTS[: TEST_RESULTS.index(comparison.TOO_FEW_RUNS)])
+    return ComparisonCounts(role, len(tested), significances, sum(each.is_doubtful for each in tested), is_tested)
 
 
 def throughputs(dataset: Dataset) -> list[Throughput]:
     """Return the throughput of each measured configuration."""
-    column = dataset.rate
+    column = dataset.throughput_column
     return [
         Throughput(row.configuration_id, number.from_column(row, column), column)
         for row in dataset.measured.itertuples()

@@ -36,7 +36,7 @@ class SelftestQuick:
 
 
 def page(result: SelftestResult) -> Iterator[object]:
-    """Yield the outcome, and the checks that did not pass."""
+    """Yield the result, and the checks that did not pass."""
     yield SelftestOutcome(len(result.list_names(Status.PASSED)), len(result.done), result.passed)
     for status in (Status.FAILED, Status.UNDECIDED, Status.SKIPPED):
         names = tuple(result.list_names(status))

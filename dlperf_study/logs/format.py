@@ -22,7 +22,7 @@ class Merge(StrEnum):
 
     ONE = "one rank prints the number of the whole job"
     COPIES = "every rank prints the number of the whole job: the median of the copies, never their sum"
-    SUM = "every rank prints its own rate: the job's is the sum over all ranks"
+    SUM = "every rank prints its own throughput: the job's is the sum over all ranks"
     SLOWEST = "every rank prints its own time: the job's is that of the slowest rank"
     AS_NAMED = "each number is what its name says; nothing is merged"
 
@@ -99,23 +99,23 @@ class Fact:
 class Format:
     """The format of one program's log.
 
-    ``rates``: metrics for the job's rate, the best first. ``steps``: what a step number counts. ``traps``: typical
-    errors of readers. ``synchronous``: ranks step together, so one rank's time is the job's. ``counts_updates``: a step
-    is an update of the model. ``carries_steps``, ``carries_epochs``: some lines take the step or epoch of the line
-    before. ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
-    ``synthetic_data_only``: the program trains only on data that it makes itself. ``first_true_step``: earlier steps
-    are not waited for, so their numbers are wrong. ``device_rate_facts``: facts with the values that make a rate of the
-    job the rate of each device. ``no_rate_reason``: why a log may have no rate. ``closing_metric``: printed at the end;
-    a log without it may be truncated. ``dlperf_steps``: the steps of DLPerf's extractor, from 1: the first, and the one
-    after the last; None without such an extractor. ``dlperf_slices_lines``: the extractor counts lines, not step
-    numbers.
+    ``throughput_metrics``: metrics for the job's throughput, the best first. ``steps``: what a step number counts.
+    ``traps``: typical errors of readers. ``synchronous``: ranks step together, so one rank's time is the job's.
+    ``counts_updates``: a step is an update of the model. ``carries_steps``, ``carries_epochs``: some lines take the
+    step or epoch of the line before. ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like
+    lines of training. ``synthetic_data_only``: the program trains only on data that it makes itself.
+    ``first_true_step``: earlier steps are not waited for, so their numbers are wrong. ``device_throughput_facts``:
+    facts with the values that make a throughput of the job the throughput of each device. ``no_throughput_reason``: why
+    a log may have no throughput. ``closing_metric``: printed at the end; a log without it may be truncated.
+    ``dlperf_steps``: the steps of DLPerf's extractor, from 1: the first, and the one after the last; None without such
+    an extractor. ``dlperf_slices_lines``: the extractor counts lines, not step numbers.
     """
 
     name: str
     title: str
     program: str
     lines: tuple[Line | JsonLine, ...]
-    rates: tuple[str, ...]
+    throughput_metrics: tuple[str, ...]
     merge: Merge
     steps: str
     traps: tuple[str, ...] = ()
@@ -127,8 +127,8 @@ class Format:
     synthetic_data_only: bool = False
     carries_epochs: bool = False
     first_true_step: int = 0
-    device_rate_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    no_rate_reason: str = ""
+    device_throughput_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    no_throughput_reason: str = ""
     closing_metric: str = ""
     dlperf_steps: tuple[int, int] | None = None
     dlperf_slices_lines: bool = False

@@ -126,7 +126,7 @@ def _proposal(files: Sequence[LogFile]) -> str:
     proposal = next(filter(None, proposals), None)
     if proposal is None:
         return ""
-    meaning = f"{proposal.rate} is {proposal.unit} of the whole job (else `of: rank` or `of: device`)"
+    meaning = f"{proposal.throughput} is {proposal.unit} of the whole job (else `of: rank` or `of: device`)"
     configuration = json.dumps(_EXAMPLE)
     return (
         f".\nNo format has these lines, which repeat: {proposal.line!r}\n"

@@ -1,7 +1,7 @@
 """Line templates: a log line with names in braces for its numbers.
 
-``it {step}/{*} loss {loss} | {rate} img/s``: ``{*}`` is any text. All else is literal, except that there may be more
-spaces next to a number, and that a digit stands for any digit.
+``it {step}/{*} loss {loss} | {throughput} img/s``: ``{*}`` is any text. All else is literal, except that there may be
+more spaces next to a number, and that a digit stands for any digit.
 """
 
 import re

@@ -78,7 +78,7 @@ def _unplanned_end(log: ParsedLog) -> Iterator[str]:
 
 def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
     """Yield the number of missing steps between others."""
-    index = log.rate_steps
+    index = log.throughput_steps
     if np.count_nonzero(index.epoch[1:] == index.epoch[:-1]) < _NEIGHBOURS:
         return
     distances = _step_distances(index)

@@ -260,13 +260,13 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
 
 
 def _impossible_numbers(log: ParsedLog) -> Iterator[str]:
-    """Yield infinite metrics and rates that are not positive."""
+    """Yield infinite metrics and throughputs that are not positive."""
     records = log.records
     for name, column in records.values.items():
         lines = records.line[np.isinf(column)]
         if lines.size:
             yield f"{name} is infinite in {counted(lines.size, 'line')}, the first: {lines[0]}"
-    for name in log.format.rates:
+    for name in log.format.throughput_metrics:
         rows = records.has_metric(name)
         lines = records.line[rows & (records.values[name] <= 0)] if rows.any() else records.line[:0]
         if lines.size:

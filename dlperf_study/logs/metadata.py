@@ -15,7 +15,7 @@ from dlperf_study.study.parameter import Scalar
 
 #: Parameters that the ingestion itself sets.
 _SET_BY_INGESTION = ("study", "quick", "repetitions")
-#: What must be declared of every configuration: without it no rate is a job's, and no two can be compared.
+#: What must be declared of every configuration: without it no throughput is a job's, and no two can be compared.
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _SET_BY_INGESTION)
 UNSTATED = "unstated"
 

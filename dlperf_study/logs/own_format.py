@@ -24,10 +24,10 @@ from dlperf_study.study.strict_yaml import MAX_BYTES, parse_mapping
 from dlperf_study.study.validation import Section, validate
 
 FORMAT_FILE = "log_format.yaml"
-#: Units of rates, and of times with their size in seconds.
-_RATES = ("samples/s", "tokens/s")
+#: Units of throughputs, and of times with their size in seconds.
+_THROUGHPUTS = ("samples/s", "tokens/s")
 _TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
-_STEPS_RATE = "steps/s"
+_STEPS_THROUGHPUT = "steps/s"
 _CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
 _KNOWN_METRICS = {"loss": printed.LOSS, "unix_time": printed.UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
@@ -61,8 +61,8 @@ class OwnNumber(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> "OwnNumber":
-        if self.of == "device" and self.unit not in _RATES:
-            raise ValueError(f"the unit of a number of each device is {' or '.join(_RATES)}")
+        if self.of == "device" and self.unit not in _THROUGHPUTS:
+            raise ValueError(f"the unit of a number of each device is {' or '.join(_THROUGHPUTS)}")
         if self.mean_since and self.unit in _CLOCKS:
             raise ValueError("a time since the start is no mean: leave out mean_since")
         if self.steps > 1 and self.unit not in _TIMES:
@@ -73,15 +73,15 @@ class OwnNumber(Section):
         """Return it as a metric, with ``name`` in the metric's name."""
         if self.unit in _CLOCKS:
             return replace(printed.ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
-        kind = "throughput" if self.unit in _RATES else "step_seconds"
+        kind = "throughput" if self.unit in _THROUGHPUTS else "step_seconds"
         return printed.PrintedMetric(
             name=f"{name}_{kind}" if name else kind,
-            unit=self.unit if self.unit in _RATES else "s",
+            unit=self.unit if self.unit in _THROUGHPUTS else "s",
             scope=printed.MetricScope(self.of),
             factor=_TIMES.get(self.unit, 1.0) / self.steps,
             cumulative=self.mean_since is not None,
             restarts_each_epoch=self.mean_since == "epoch",
-            inverse=self.unit == _STEPS_RATE,
+            inverse=self.unit == _STEPS_THROUGHPUT,
             has_thousands=self.thousands,
         )
 
@@ -117,7 +117,7 @@ class OwnFormat(Section):
     def as_format(self, source: str) -> format.Format:
         """Return it as a format; ``source``: the file."""
         metrics = [self.metrics[name] for name in self.numbers]
-        rates = [printed.INTERVALS.get(metric.name, metric).name for metric in metrics]
+        throughputs = [printed.INTERVALS.get(metric.name, metric).name for metric in metrics]
         # Ranks merge by the first number, as formats of programs declare it.
         if metrics[0].scope is not printed.MetricScope.RANK:
             merge = format.Merge.COPIES
@@ -130,7 +130,7 @@ class OwnFormat(Section):
             title=self.name,
             program=source,
             lines=tuple(self._lines()),
-            rates=tuple(dict.fromkeys(rates)),
+            throughput_metrics=tuple(dict.fromkeys(throughputs)),
             merge=merge,
             steps="as the program counts",
             counts_updates=False,
@@ -213,7 +213,7 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
         elif name not in names_in_lines:
             yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
     if not declared:
-        yield "numbers is missing: one must be a rate or a time"
+        yield "numbers is missing: one must be a throughput or a time"
     if [entry.unit in _CLOCKS for entry in declared.values()].count(True) > 1:
         yield f"several numbers have a unit of {', '.join(_CLOCKS)}; one clock is enough"
     if any(entry.mean_since == "epoch" for entry in declared.values()) and "epoch" not in names_in_lines:

@@ -122,15 +122,15 @@ class ParsedLog:
     lines: int
 
     @cached_property
-    def rate_metric(self) -> str:
-        """Its best metric for the job's rate, or empty."""
-        return next((name for name in self.format.rates if self.records.has_metric(name).any()), "")
+    def throughput_metric(self) -> str:
+        """Its best metric for the job's throughput, or empty."""
+        return next((name for name in self.format.throughput_metrics if self.records.has_metric(name).any()), "")
 
     @cached_property
-    def rate_steps(self) -> StepIndex:
-        """The steps with a rate."""
+    def throughput_steps(self) -> StepIndex:
+        """The steps with a throughput."""
         records = self.records
-        rows = records.has_metric(self.rate_metric) & (records.step >= 0)
+        rows = records.has_metric(self.throughput_metric) & (records.step >= 0)
         return index_steps(elements(records.epoch, rows), elements(records.step, rows))
 
     @cached_property

@@ -14,11 +14,11 @@ _COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
 #: Units of time by their size in seconds.
 _TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
 _LONG_TIMES = "mins?|minutes?|h|hours?"
-#: What may directly follow a rate, without a space.
+#: What may directly follow a throughput, without a space.
 _SAMPLES = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
-#: Units of rates that do not count samples.
+#: Units of throughputs that do not count samples.
 _NOT_SAMPLES = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
-#: The inverse of a rate, as s/step; and a rate of a part of the job.
+#: The inverse of a throughput, as s/step; and a throughput of a part of the job.
 _INVERSE, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
 
 
@@ -59,7 +59,7 @@ class PrintedMetric:
     @property
     def printed(self) -> str:
         """Unit and scope of the printed number."""
-        unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
+        unit = "steps/s" if self.inverse else self.unit or "a throughput of no stated unit"
         since = "the start"
         if self.restarts_each_epoch:
             since = "each epoch began"
@@ -91,13 +91,13 @@ class PrintedMetric:
         return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{'|'.join(rejected)})\b"
 
 
-JOB_RATE = PrintedMetric("throughput", "samples/s", MetricScope.JOB)
-RANK_RATE = PrintedMetric("throughput", "samples/s", MetricScope.RANK)
+JOB_THROUGHPUT = PrintedMetric("throughput", "samples/s", MetricScope.JOB)
+RANK_THROUGHPUT = PrintedMetric("throughput", "samples/s", MetricScope.RANK)
 RANK_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK)
 RANK_INTERVAL = PrintedMetric("step_seconds", "s", MetricScope.RANK, per="count")
 #: Seconds that the whole job takes for a step, printed by one of its processes; or steps per second.
 JOB_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB)
-JOB_STEPS_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, inverse=True)
+JOB_STEPS_THROUGHPUT = PrintedMetric("step_seconds", "s", MetricScope.JOB, inverse=True)
 DEVICE_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.DEVICE)
 JOB_TOKENS = PrintedMetric("token_throughput", "tokens/s", MetricScope.JOB)
 #: Seconds since the training began, from which those of a step, or of an epoch, are computed.
@@ -112,8 +112,8 @@ RANK_READER = PrintedMetric("reader_seconds", "s", MetricScope.RANK)
 LOSS = PrintedMetric("loss", "", MetricScope.RANK)
 JOB_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB)
 RANK_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.RANK)
-#: Rates of one name that count images, sequences or tokens: no line says which.
-UNITLESS_RATE = PrintedMetric("train_throughput", "", MetricScope.JOB)
+#: Throughputs of one name that count images, sequences or tokens: no line says which.
+UNITLESS_THROUGHPUT = PrintedMetric("train_throughput", "", MetricScope.JOB)
 UNITLESS_TOTAL = PrintedMetric("overall_train_throughput", "", MetricScope.JOB)
 #: The Unix time at which a line was printed, if the line contains it after its prefix.
 UNIX_TIME = PrintedMetric("time_seconds", "s", MetricScope.JOB)

@@ -23,24 +23,24 @@ _UNITS = {
     "ms/step": r"\s*(ms|msec)\b",
     "s/step": r"\s*(s|sec|seconds)\b",
 }
-#: Names of rates whose unit is printed nowhere.
-_RATE_NAMES = ("speed", "throughput", "ips", "samples_per_sec", "images_per_sec", "samples_per_second")
-_NAMELESS = "rate"
+#: Names of throughputs whose unit is printed nowhere.
+_THROUGHPUT_NAMES = ("speed", "throughput", "ips", "samples_per_sec", "images_per_sec", "samples_per_second")
+_NAMELESS = "throughput"
 _STEP_NAMES = ("step", "iter", "iteration", "batch", "global_step")
 
 
 @dataclass(frozen=True)
 class ProposedFormat:
-    """A repeated line and a file that reads it; ``rate``: its number."""
+    """A repeated line and a file that reads it; ``throughput``: its number."""
 
     line: str
-    rate: str
+    throughput: str
     unit: str
     text: str
 
 
 def proposed_format(source: LogSource) -> ProposedFormat | None:
-    """Return a declaration for the most frequent line with a rate."""
+    """Return a declaration for the most frequent line with a throughput."""
     try:
         with source.open() as file:
             data = file.read(_START_BYTES)
@@ -58,16 +58,16 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
         template, units = _propose_template(line)
         if not units:
             continue
-        rate, unit = next(iter(units.items()))
+        throughput, unit = next(iter(units.items()))
         entries = "".join(f"  {name}: {{unit: {unit}, of: job}}\n" for name, unit in units.items())
         declaration = f"name: my_program\nlines: ['{template}']\nnumbers:\n{entries}"
         if _reads(declaration, line):
-            return ProposedFormat(line.strip(), rate, unit, declaration)
+            return ProposedFormat(line.strip(), throughput, unit, declaration)
     return None
 
 
 def _propose_template(line: str) -> tuple[str, dict[str, str]]:
-    """Return the template of a line, and the units of its rates."""
+    """Return the template of a line, and the units of its throughputs."""
     parts, end, names, units = [""], 0, set[str](), dict[str, str]()
     for match in _NUMBER.finditer(line):
         before = line[end : match.start()]
@@ -92,13 +92,13 @@ def _propose_template(line: str) -> tuple[str, dict[str, str]]:
 
 
 def _find_unit(name: str, after: str) -> str:
-    """Return the unit of a number, or empty if it is no rate."""
+    """Return the unit of a number, or empty if it is no throughput."""
     if name in (*POSITION_COLUMNS, *_STEP_NAMES, "loss"):
         return ""
     for unit, pattern in _UNITS.items():
         if re.match(pattern, after):
             return unit
-    return "samples/s" if name in _RATE_NAMES else ""
+    return "samples/s" if name in _THROUGHPUT_NAMES else ""
 
 
 def _reads(text: str, line: str) -> bool:

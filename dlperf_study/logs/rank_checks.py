@@ -16,11 +16,11 @@ from dlperf_study.logs.format import Format
 from dlperf_study.logs.parsed_log import ParsedLog, StepIndex
 from dlperf_study.logs.printed import MetricScope, PrintedMetric
 
-#: By how much copies of the job's rate may differ, because each rank has its own clock.
+#: By how much copies of the job's throughput may differ, because each rank has its own clock.
 _ALLOWED_SPREAD = 0.1
-#: By how much the rate and the time of a step on one line may differ, besides the rounding of both.
+#: By how much the throughput and the time of a step on one line may differ, besides the rounding of both.
 _ALLOWED_ERROR = 0.05
-#: At fewer steps, ranks may print the same rate by chance.
+#: At fewer steps, ranks may print the same throughput by chance.
 _FEWEST_STEPS = 3
 #: How many decimals are tried to find the last digit that a program prints, first on so many values.
 _MOST_DECIMALS, _FIRST_VALUES = 9, 1000
@@ -56,16 +56,18 @@ def common_format(logs: Sequence[ParsedLog]) -> Format:
     return logs[0].format
 
 
-def common_rate(logs: Sequence[ParsedLog]) -> str:
-    """Return the rate metric of all logs; raises LogError without one."""
-    metrics, format_ = {log.rate_metric for log in logs}, logs[0].format
-    if not format_.rates:
-        raise LogError(f"{logs[0].source}: {format_.title} prints nothing from which the job's rate can be computed")
+def common_throughput(logs: Sequence[ParsedLog]) -> str:
+    """Return the throughput metric of all logs; raises LogError without one."""
+    metrics, format_ = {log.throughput_metric for log in logs}, logs[0].format
+    if not format_.throughput_metrics:
+        raise LogError(
+            f"{logs[0].source}: {format_.title} prints nothing from which the job's throughput can be computed"
+        )
     if len(metrics) > 1 or metrics == {""}:
-        if metrics == {""} and format_.no_rate_reason:
-            raise LogError(f"{logs[0].source}: contains no rate: {format_.no_rate_reason}")
-        names = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.rates)}"
-        raise LogError(f"{logs[0].source} and the other ranks have no rate in common: {names}")
+        if metrics == {""} and format_.no_throughput_reason:
+            raise LogError(f"{logs[0].source}: contains no throughput: {format_.no_throughput_reason}")
+        names = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.throughput_metrics)}"
+        raise LogError(f"{logs[0].source} and the other ranks have no throughput in common: {names}")
     return metrics.pop()
 
 
@@ -80,15 +82,15 @@ def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
 def refuse_contradictions(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> None:
-    """Raise LogError if rates differ or contradict the batch."""
+    """Raise LogError if throughputs differ or contradict the batch."""
     if metric.scope is not MetricScope.RANK:
         _refuse_different_copies(logs[0].source, metric, values, steps)
-    rate = logs[0].format.metrics.get("throughput")
-    # If trainers don't step together, a rate may leave out a part of the step.
-    if rate and rate.unit == "samples/s" and logs[0].format.synchronous:
-        batch = job.batch_per_device * (job.world_size if rate.scope is MetricScope.JOB else 1)
+    throughput = logs[0].format.metrics.get("throughput")
+    # If trainers don't step together, a throughput may leave out a part of the step.
+    if throughput and throughput.unit == "samples/s" and logs[0].format.synchronous:
+        batch = job.batch_per_device * (job.world_size if throughput.scope is MetricScope.JOB else 1)
         for log in logs:
-            _refuse_other_batch(log, rate.scope, batch)
+            _refuse_other_batch(log, throughput.scope, batch)
 
 
 def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: Floats, steps: StepIndex) -> None:
@@ -98,9 +100,9 @@ def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: F
     smallest, largest = steps.extremes(values)
     ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
     if not ratio <= 1 + _ALLOWED_SPREAD:
-        of_what = "the rate of each device"
+        of_what = "the throughput of each device"
         if metric.scope is MetricScope.JOB:
-            of_what = "the job's rate"
+            of_what = "the job's throughput"
         message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
         raise LogError(f"{source}: {message}")
 
@@ -109,11 +111,11 @@ def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: float) -> Non
     records = log.series("throughput").series("step_seconds")
     if not len(records):
         return
-    rates, seconds = records.values["throughput"], records.values["step_seconds"]
-    printed_batch = float(np.median(rates * seconds))
-    allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
+    throughputs, seconds = records.values["throughput"], records.values["step_seconds"]
+    printed_batch = float(np.median(throughputs * seconds))
+    allowed = _ALLOWED_ERROR + _rounding_error(throughputs) + _rounding_error(seconds)
     if not abs(printed_batch / batch - 1) <= allowed:
-        product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {scope}"
+        product = f"its throughput × seconds per step is {printed_batch:.6g} samples per step of one {scope}"
         raise LogError(f"{log.source}: {product}, but its metadata say {batch}")
 
 
@@ -146,7 +148,7 @@ def rank_diagnostics(
         return
     smallest, largest = steps.extremes(values)
     if (smallest == largest).all():
-        same = f"{fewest} ranks print exactly the same rate at every step"
+        same = f"{fewest} ranks print exactly the same throughput at every step"
         yield Diagnostic(source, f"{same}: if it is the job's, their sum is {fewest} times too large")
 
 
@@ -171,14 +173,14 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
         remedy = ""
         if may_share_process:
             remedy = "; if one process drives several devices, state devices_per_process"
-        reason = f"in {format_.title} no rank represents others: the job's rate is unknown{remedy}"
+        reason = f"in {format_.title} no rank represents others: the job's throughput is unknown{remedy}"
         raise LogError(f"{source}: {printed}, and {reason}")
     yield f"{printed}: they represent all, because the ranks step together"
 
 
 def ranks_seen(logs: Sequence[ParsedLog]) -> int:
     """Return the number of ranks that printed."""
-    return sum(_usual_count(log.rate_steps.counts) for log in logs)
+    return sum(_usual_count(log.throughput_steps.counts) for log in logs)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iterator[str]:
@@ -192,7 +194,7 @@ def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
     """Yield the ranks that ended before others."""
     lines = {}
     for log in logs:
-        lines[str(log.source)] = int(log.records.has_metric(log.rate_metric).sum())
+        lines[str(log.source)] = int(log.records.has_metric(log.throughput_metric).sum())
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_STEPS_APART:
@@ -201,7 +203,7 @@ def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
         # A log that starts over prints some steps twice: no rank is missing at the others.
         if log.restarts.size:
             continue
-        counts = log.rate_steps.counts
+        counts = log.throughput_steps.counts
         at_start = int(np.median(counts[:3])) if counts.size else 0
         expected = max(_usual_count(counts), at_start)
         fewer = int((counts < expected).sum())

@@ -1,4 +1,4 @@
-"""Merges the numbers of ranks into the rate of the job.
+"""Merges the numbers of ranks into the throughput of the job.
 
 | scope of the number | rule |
 |---|---|
@@ -7,7 +7,7 @@
 | job, the time of an epoch, or of a sample | 1 / that |
 | each device | the median of the copies × the number of devices |
 | job, steps per second of all nodes | that × batch per device × devices per node |
-| rank, a rate | the ranks' mean × their number, which is their sum where all printed |
+| rank, a throughput | the ranks' mean × their number, which is their sum where all printed |
 | rank, a time, synchronous | batch per device × devices / the slowest rank's time |
 | rank, a time, not synchronous | the sum over all ranks of batch per device / time |
 
@@ -28,21 +28,21 @@ from dlperf_study.logs.parsed_log import ParsedLog, StepIndex, index_steps
 from dlperf_study.logs.printed import EPOCH_SECONDS, SAMPLE_SECONDS, MetricScope, PrintedMetric
 from dlperf_study.logs.records import Records, merge_records
 
-#: Times whose inverse is a rate, and its unit; that of other times counts samples, by the batch.
+#: Times whose inverse is a throughput, and its unit; that of other times counts samples, by the batch.
 _UNITS = {EPOCH_SECONDS.name: "epochs/s", SAMPLE_SECONDS.name: "samples/s"}
 
 
 @dataclass(frozen=True)
 class JobSeries:
-    """The rate of the job at each printed step, in order.
+    """The throughput of the job at each printed step, in order.
 
-    ``time_seconds``: when the last rank printed it, or NaN. ``unit``: of the job's rate. ``metric``: the printed metric
-    of ``rule``.
+    ``time_seconds``: when the last rank printed it, or NaN. ``unit``: of the job's throughput. ``metric``: the printed
+    metric of ``rule``.
     """
 
     epoch: Integers
     step: Integers
-    rate: Floats
+    throughput: Floats
     time_seconds: Floats
     unit: str
     metric: PrintedMetric
@@ -51,11 +51,11 @@ class JobSeries:
 
 
 def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = "") -> JobSeries:
-    """Return the job's rate at every step, by the best or named metric."""
-    format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
+    """Return the job's throughput at every step, by the best or named metric."""
+    format_, name = rank_checks.common_format(logs), name or rank_checks.common_throughput(logs)
     rank_checks.refuse_several_runs(logs)
     metric = format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB))
-    for fact, values_of_devices in format_.device_rate_facts.items():
+    for fact, values_of_devices in format_.device_throughput_facts.items():
         if logs[0].facts.get(fact) in values_of_devices:
             metric = replace(metric, scope=MetricScope.DEVICE)
     parts = []
@@ -71,10 +71,10 @@ def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = 
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
     rank_checks.refuse_contradictions(logs, metric, values, steps, job)
     diagnostics = tuple(rank_checks.rank_diagnostics(logs, metric, values, steps, job))
-    rule, rate = _merge_ranks(format_, metric, values, steps, job)
+    rule, throughput = _merge_ranks(format_, metric, values, steps, job)
     unit = metric.unit if name.endswith("throughput") else _UNITS.get(name, "samples/s")
     times = steps.latest(rows.time_seconds)
-    return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
+    return JobSeries(steps.epoch, steps.step, throughput, times, unit, metric, rule, diagnostics)
 
 
 def _remove_repeated_lines(rows: Records) -> Records:
@@ -109,19 +109,21 @@ def _equals_row_before(column: NDArray[np.number]) -> Mask:
 def _merge_ranks(
     format_: Format, metric: PrintedMetric, values: Floats, steps: StepIndex, job: rank_checks.JobSize
 ) -> tuple[str, Floats]:
-    """Return the rule, and the job's rate at each step."""
+    """Return the rule, and the job's throughput at each step."""
     if metric.unit == "steps/s":
         batch_per_node = job.devices_per_node * job.batch_per_device
         return "steps/s × batch per device × devices per node", steps.medians(values) * batch_per_node
     if metric.name in _UNITS:
-        return f"1 / the seconds of one, in {_UNITS[metric.name]}", _rates(1, steps.medians(values))
+        return f"1 / the seconds of one, in {_UNITS[metric.name]}", _throughputs(1, steps.medians(values))
     if metric.scope is MetricScope.DEVICE:
         copies = "the median of the copies"
         if steps.counts.max() == 1:
             copies = "the number of a device"
         return f"{copies} × the number of devices", steps.medians(values) * job.devices
     if metric.scope is MetricScope.JOB and metric.name.endswith("step_seconds"):
-        return "global batch / the job's step", _rates(job.batch_per_device * job.world_size, steps.medians(values))
+        return "global batch / the job's step", _throughputs(
+            job.batch_per_device * job.world_size, steps.medians(values)
+        )
     if metric.scope is not MetricScope.RANK:
         rule = format_.merge
         if steps.counts.max() == 1 and rule is not Merge.AS_NAMED:
@@ -135,12 +137,12 @@ def _merge_ranks(
     if format_.synchronous:
         _, slowest = steps.extremes(values)
         global_batch = job.batch_per_device * job.world_size
-        return "global batch / the slowest rank's step", _rates(global_batch, slowest)
-    return "the sum over ranks of batch / step", steps.sums(_rates(job.batch_per_device, values))
+        return "global batch / the slowest rank's step", _throughputs(global_batch, slowest)
+    return "the sum over ranks of batch / step", steps.sums(_throughputs(job.batch_per_device, values))
 
 
-def _rates(batch: float, seconds: Floats) -> Floats:
+def _throughputs(batch: float, seconds: Floats) -> Floats:
     """Return batch / time; NaN for a time of 0."""
     with np.errstate(over="ignore"):
-        rates: Floats = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
-    return rates
+        throughputs: Floats = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
+    return throughputs

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.logs.printed import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
+from dlperf_study.logs.printed import (
+    JOB_STEP,
+    JOB_THROUGHPUT,
+    JOB_TOKENS,
+    LOSS,
+    UNITLESS_THROUGHPUT,
+    MetricScope,
+    PrintedMetric,
+)
 
 #: Wire types; the struct format of those of fixed size.
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
@@ -23,15 +31,15 @@ _LONGEST_VARINT = 70
 #: A longer record of a tracker is damage, or was made to fill the memory.
 LONGEST_RECORD = 1 << 26
 #: Of each device, as programs that train language models record it.
-DEVICE_TOKEN_RATE = PrintedMetric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
+DEVICE_TOKEN_THROUGHPUT = PrintedMetric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
 #: What a log must have one of, the best first.
-RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
-RATE_NAMES = tuple(metric.name for metric in RATES)
+THROUGHPUTS = (JOB_THROUGHPUT, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_THROUGHPUT, UNITLESS_THROUGHPUT)
+THROUGHPUT_NAMES = tuple(metric.name for metric in THROUGHPUTS)
 _MEANINGS = (
-    (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
+    (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_THROUGHPUT.name, 1.0),
     (re.compile("tokens_per_s(?:ec|econd)?"), JOB_TOKENS.name, 1.0),
-    (re.compile("tokens_per_s(?:ec|econd)?_per_(?:device|gpu)"), DEVICE_TOKEN_RATE.name, 1.0),
-    (re.compile("throughput"), UNITLESS_RATE.name, 1.0),
+    (re.compile("tokens_per_s(?:ec|econd)?_per_(?:device|gpu)"), DEVICE_TOKEN_THROUGHPUT.name, 1.0),
+    (re.compile("throughput"), UNITLESS_THROUGHPUT.name, 1.0),
     (re.compile("(?:step|iteration)_(?:time|seconds|time_s(?:ec|econds)?)"), JOB_STEP.name, 1.0),
     (re.compile("(?:step|iteration)_(?:time_)?ms"), JOB_STEP.name, 1e-3),
     (re.compile("(?:train(?:ing)?_)?loss"), LOSS.name, 1.0),
@@ -112,9 +120,9 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
             both = f"the tags {tags[metric]} and {tag} are both {metric}"
             raise LogError(f"{name}: {both}: which of them counts is not known")
         tags[metric] = tag
-    if tags.keys().isdisjoint(RATE_NAMES):
+    if tags.keys().isdisjoint(THROUGHPUT_NAMES):
         there_are = ", ".join(metrics) or "none"
-        reason = "no tag is known to be the rate of the job or the time of its steps"
+        reason = "no tag is known to be the throughput of the job or the time of its steps"
         raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")
 
 

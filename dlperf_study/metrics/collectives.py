@@ -74,7 +74,7 @@ def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
 def _no_such(gap: Gap) -> str:
     """Return why there are no collectives of a kind."""
     if set(gap.runs["communication"]) != {COLLECTIVES}:
-        return "its communication is of one kind: bytes are in gradient_bytes, and the rate in bus_bandwidth"
+        return "its communication is of one kind: bytes are in gradient_bytes, and the bandwidth in bus_bandwidth"
     return "no step has such collectives, or they were not measured alone"
 
 
@@ -89,14 +89,14 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     formula, _ = BUS_FACTORS[kind]
     observed = f"bytes of the {label} collectives per step on the rank with the most, observed in the first step"
     alone = f"communication-only time of the {label} collectives per step, slowest rank"
-    rate = f"bytes of the {label} collectives per step / their communication-only time × {formula}"
+    bandwidth = f"bytes of the {label} collectives per step / their communication-only time × {formula}"
     return (
         _size(f"{kind}_bytes", f"{title} bytes", observed, value=lambda run: collective_bytes(run, kind)),
         _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, value=lambda run: seconds_alone(run, kind)),
         _collective(
             f"{kind}_bandwidth",
             f"{title} bus bandwidth",
-            rate,
+            bandwidth,
             unit="bytes/s",
             value=lambda run: collective_bandwidth(run, kind),
             summary=Summary.GEOMETRIC,

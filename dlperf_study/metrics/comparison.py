@@ -82,7 +82,7 @@ def widest_equality(plan: Plan) -> float:
 def significances(
     log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY, disturbed: Collection[str] = ()
 ) -> dict[str, Significance]:
-    """Return the outcomes of several comparisons, corrected together, by name.
+    """Return the significance of several comparisons, corrected together, by name.
 
     *Faster* or *slower* if the ratio differs from 1; with a probability of 95 % none of these is wrong. Else *equal*,
     if the two are shown to differ by at most ``widest`` (Bonferroni), or *no significant difference*. *Background load*
@@ -160,12 +160,12 @@ def collect_samples(
 
 
 def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: bool = False) -> str | None:
-    """Return the part of a step that explains a verdict.
+    """Return the part of a step that explains a significant difference.
 
-    A part explains the verdict if the interval of its difference excludes 0 in the direction of the verdict; it is the
-    largest part if the intervals of its excesses over the others say so too. None without a verdict or without
+    A part explains it if the interval of its own difference excludes 0 in the same direction; it is the largest part if
+    the intervals of its excesses over the others say so too. None without a significant difference or without
     intervals. ``parts``: the differences of all that ``step_samples`` has. ``uneven``: a rank of either side computed
-    much slower than the others, so computation can't explain the verdict.
+    much slower than the others, so computation can't explain the difference.
     """
     of_computation = parts.get(excess("compute_seconds", "exposed_communication_seconds"))
     if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
@@ -209,14 +209,14 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
             yield Diagnostic("relative_throughput", message, Severity.ERROR, configuration_id)
 
 
-def denominator_metric(role: Denominator, rate: str, pages: tuple[str, ...] = ()) -> Metric:
-    """Return the metric of a baseline's or reference's rate; ``rate``: its column."""
-    definition, unit = f"{rate} of the declared {role}", "samples/s"
-    if rate == "token_throughput":
+def denominator_metric(role: Denominator, throughput: str, pages: tuple[str, ...] = ()) -> Metric:
+    """Return the metric of a baseline's or reference's throughput; ``throughput``: its column."""
+    definition, unit = f"{throughput} of the declared {role}", "samples/s"
+    if throughput == "token_throughput":
         definition, unit = f"{definition}, if ratios are of tokens/s", "tokens/s"
     return Metric(
-        f"{role}_{rate}",
-        f"{role.capitalize()} {rate.replace('_', ' ')}",
+        f"{role}_{throughput}",
+        f"{role.capitalize()} {throughput.replace('_', ' ')}",
         definition,
         C,
         unit=unit,
@@ -247,7 +247,7 @@ def ratio_metric(
 
 
 def outcome_metrics(role: Denominator, ratio: str, label: str, significance: str) -> tuple[Metric, Metric, Metric]:
-    """Return the metrics of the outcome of a comparison, its margin and missing rounds."""
+    """Return the metrics of the significance of a comparison, its margin and missing rounds."""
     definition = (
         f"faster or slower: significantly different from the declared {role}, corrected for all comparisons of the "
         "study (Holm); equal: shown to differ by at most the study's target CI width (5 % without a target); not "

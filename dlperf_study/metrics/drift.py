@@ -21,49 +21,49 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class RoundEffect:
-    """Logarithm of the rates of a round, relative to all rounds."""
+    """Logarithm of the throughputs of a round, relative to all rounds."""
 
     round: int
     configurations: int
     begun: pd.Timestamp
-    log_rate: Estimate
+    log_throughput: Estimate
 
     @property
     def percent_change(self) -> Bounded:
-        """Change of the rates in per cent of the mean."""
-        interval = self.log_rate.factor_interval()
+        """Change of the throughputs in per cent of the mean."""
+        interval = self.log_throughput.factor_interval()
         change = None
         if interval:
             change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1))
-        return bounded(100 * (self.log_rate.factor - 1), change)
+        return bounded(100 * (self.log_throughput.factor - 1), change)
 
 
-def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return ``begun``, ``round`` and ``relative`` rate − 1 of runs.
+def relative_throughputs(completed: pd.DataFrame, throughput: str) -> pd.DataFrame:
+    """Return ``begun``, ``round`` and ``relative`` throughput − 1 of runs.
 
     Relative to the geometric mean of the configuration, over the rounds that ``round_effects`` compares, or over all
-    runs of a configuration that missed one. Single runs are left out. In the order of ``begun``. ``rate``: the column
-    of it.
+    runs of a configuration that missed one. Single runs are left out. In the order of ``begun``. ``throughput``: the
+    column of it.
     """
-    log_rates = np.log(completed[rate].astype("float64"))
-    by_configuration = log_rates.groupby(completed["configuration_id"])
+    log_throughputs = np.log(completed[throughput].astype("float64"))
+    by_configuration = log_throughputs.groupby(completed["configuration_id"])
     of_all_runs = by_configuration.transform("mean")
-    means = _log_rates_of_rounds(completed, rate).mean(axis=1)
+    means = _log_throughputs_of_rounds(completed, throughput).mean(axis=1)
     # Of no runs at all, what is mapped are strings.
     of_compared_rounds = completed["configuration_id"].map(means).astype("float64")
-    relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
+    relative = np.expm1(log_throughputs - of_compared_rounds.fillna(of_all_runs))
     begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
     table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})
     return table[by_configuration.transform("size") > 1].dropna(subset=["begun", "relative"]).sort_values("begun")
 
 
-def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
-    """Return the effect of each round on complete configurations' ``rate``."""
-    in_rounds = _select_round_runs(completed, rate)
-    log_rates = _log_rates_of_rounds(completed, rate)
-    if log_rates.empty:
+def round_effects(completed: pd.DataFrame, throughput: str) -> list[RoundEffect]:
+    """Return the effect of each round on complete configurations' ``throughput``."""
+    in_rounds = _select_round_runs(completed, throughput)
+    log_throughputs = _log_throughputs_of_rounds(completed, throughput)
+    if log_throughputs.empty:
         return []
-    deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
+    deviations = log_throughputs.sub(log_throughputs.mean(axis=1), axis=0)
     begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
     effects = []
     for name in deviations:
@@ -72,19 +72,21 @@ def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
     return effects
 
 
-def _select_round_runs(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return the runs with a round, a rate and a start."""
-    return completed.dropna(subset=["round", rate, "started"])
+def _select_round_runs(completed: pd.DataFrame, throughput: str) -> pd.DataFrame:
+    """Return the runs with a round, a throughput and a start."""
+    return completed.dropna(subset=["round", throughput, "started"])
 
 
-def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return logarithms of rates: complete configurations by rounds."""
-    rates = _select_round_runs(completed, rate).pivot_table(index="configuration_id", columns="round", values=rate)
-    log_rates = np.log(rates.astype("float64"))
-    log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
-    if log_rates.shape[1] > 1:
-        return log_rates
-    return log_rates.iloc[:0]
+def _log_throughputs_of_rounds(completed: pd.DataFrame, throughput: str) -> pd.DataFrame:
+    """Return logarithms of throughputs: complete configurations by rounds."""
+    throughputs = _select_round_runs(completed, throughput).pivot_table(
+        index="configuration_id", columns="round", values=throughput
+    )
+    log_throughputs = np.log(throughputs.astype("float64"))
+    log_throughputs = log_throughputs.loc[:, log_throughputs.notna().mean() >= SHARE].dropna()
+    if log_throughputs.shape[1] > 1:
+        return log_throughputs
+    return log_throughputs.iloc[:0]
 
 
 #: With fewer earlier sessions the variation between sessions is not known well enough.
@@ -93,23 +95,24 @@ MINIMUM_DATES = 5
 
 @dataclass(frozen=True)
 class DateChange:
-    """Change of a rate or ratio at the latest session, as logarithms.
+    """Change of a throughput or ratio at the latest session, as logarithms.
 
-    ``log_ratio``: the latest / the session before. Its Welch interval is of the runs of both sessions. ``departure``:
-    the latest / the mean of all earlier sessions, with the interval of one further session; None with fewer than
-    MINIMUM_DATES. Only ``departure`` supports a verdict.
+    ``log_ratio``: the latest / the session before. Its Welch interval is of the runs of both sessions.
+    ``change_against_mean``: the latest / the mean of all earlier sessions, with the interval of one further session;
+    None with fewer than MINIMUM_DATES. Only ``change_against_mean`` supports a significance test.
     """
 
     log_ratio: Estimate
-    departure: Estimate | None
+    change_against_mean: Estimate | None
 
 
 def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate]) -> DateChange:
     """Return the change of a logarithm against earlier sessions.
 
     ``before``: of the session to compare with. ``earlier``: of all earlier sessions. A session is one value. The error
-    of a departure is max(s, e) · √(1 + 1/k), with k − 1 degrees of freedom: s is the standard deviation of the k
-    earlier sessions, e the standard error of the latest one, which counts if its runs differ more than sessions do.
+    of the change against their mean is max(s, e) · √(1 + 1/k), with k − 1 degrees of freedom: s is the standard
+    deviation of the k earlier sessions, e the standard error of the latest one, which counts if its runs differ more
+    than sessions do.
     """
     log_ratio = latest.minus(before)
     if len(earlier) < MINIMUM_DATES:
@@ -125,7 +128,7 @@ def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate])
 def date_changes(
     before: Mapping[str, Estimate], latest: Mapping[str, Estimate], earlier: Sequence[Mapping[str, Estimate]]
 ) -> dict[str, DateChange]:
-    """Return the change of each rate or ratio by identity."""
+    """Return the change of each throughput or ratio by identity."""
     changes = {}
     for configuration_id in before:
         if configuration_id in latest:

@@ -203,7 +203,7 @@ METRICS = (
         "Cores",
         "logical cores the run could use on its host",
         _read_hardware("cores"),
-        pages=metric.RATE_PAGES,
+        pages=metric.THROUGHPUT_PAGES,
         diagnose=too_few_cores,
         same_within=metric.STUDY,
         dtype=metric.Dtype.OPTIONAL_INTEGER,

@@ -1,7 +1,7 @@
-"""Metrics of third-party logs, and the rate by the times of lines.
+"""Metrics of third-party logs, and the throughput by the times of lines.
 
-That rate is samples / seconds between the times at which lines were printed, stalls included. It counts only if it
-fits: between ordinary lines the times must give the printed rate.
+That throughput is samples / seconds between the times at which lines were printed, stalls included. It counts only if
+it fits: between ordinary lines the times must give the printed throughput.
 """
 
 from dataclasses import dataclass
@@ -19,41 +19,41 @@ from dlperf_study.metrics.throughput_series import SteadyPart
 SECONDS_PER_DAY = 86400.0
 #: The seconds between two lines must be this many times the resolution of their times.
 RESOLUTIONS = 100
-#: By how much times and printed rates of ordinary lines may differ, and over how many pieces that is averaged.
+#: By how much times and printed throughputs of ordinary lines may differ, and over how many pieces that is averaged.
 MISFIT, PIECES = 0.1, 20
 
 
 @dataclass(frozen=True)
-class WallRate:
+class WallThroughput:
     """Samples/s by the times of lines, or ``obstacle``.
 
-    ``misfit``: the obstacle if times and printed rates contradict each other. ``ordinary``: samples/s between ordinary
-    lines.
+    ``misfit``: the obstacle if times and printed throughputs contradict each other. ``ordinary``: samples/s between
+    ordinary lines.
     """
 
-    rate: float
+    throughput: float
     obstacle: str = ""
     misfit: str = ""
     ordinary: float = np.nan
 
 
-def wall_rate(
+def wall_throughput(
     steps: Integers, times: Floats, steady: SteadyPart, global_batch: int, epochs: Integers | None = None
-) -> WallRate:
-    """Return the rate after the start-up by the times of lines.
+) -> WallThroughput:
+    """Return the throughput after the start-up by the times of lines.
 
     Args:
         steps: the step of each line, increasing; shape (lines,)
         epochs: the epoch of each line, if steps start over with it: not all of them are known from one to the next
         times: in seconds, of each line, NaN if it has none; shape (lines,)
-        steady: the steady part of the rates of these lines
+        steady: the steady part of the throughputs of these lines
         global_batch: samples per step
     """
     lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
-    if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
+    if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_throughput):
         if not np.isfinite(times).any():
-            return WallRate(np.nan, "its lines have no times")
-        return WallRate(np.nan, f"fewer than {MINIMUM_STEPS} of its lines have a time after the start-up")
+            return WallThroughput(np.nan, "its lines have no times")
+        return WallThroughput(np.nan, f"fewer than {MINIMUM_STEPS} of its lines have a time after the start-up")
     distances, seconds = np.diff(steps[lines]), _between(times[lines])
     both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
     if epochs is not None:
@@ -62,25 +62,25 @@ def wall_rate(
     if (seconds_of_run := min(seconds.sum(), seconds[both_usual].sum())) < RESOLUTIONS * resolution:
         between = f"{max(seconds_of_run, 0):.3g} s between ordinary lines"
         needed = f"a resolution of {resolution:g} s needs {RESOLUTIONS * resolution:g} s"
-        return WallRate(np.nan, f"the times of its lines are too coarse: {between}, where {needed}")
+        return WallThroughput(np.nan, f"the times of its lines are too coarse: {between}, where {needed}")
     if (seconds < 0).any():
         return _misfitting("times go backwards")
-    usual = global_batch * _usual_rate(distances[both_usual], seconds[both_usual])
-    if abs(usual / steady.window.wall_rate - 1) > MISFIT:
-        printed = f"{steady.window.wall_rate:.6g} samples/s are printed"
+    usual = global_batch * _usual_throughput(distances[both_usual], seconds[both_usual])
+    if abs(usual / steady.window.wall_throughput - 1) > MISFIT:
+        printed = f"{steady.window.wall_throughput:.6g} samples/s are printed"
         return _misfitting(f"between ordinary lines times give {usual:.6g} samples/s where {printed}", usual)
-    return WallRate(float(global_batch * distances.sum() / seconds.sum()))
+    return WallThroughput(float(global_batch * distances.sum() / seconds.sum()))
 
 
-def _misfitting(misfit: str, ordinary: float = np.nan) -> WallRate:
-    return WallRate(np.nan, misfit, misfit, ordinary)
+def _misfitting(misfit: str, ordinary: float = np.nan) -> WallThroughput:
+    return WallThroughput(np.nan, misfit, misfit, ordinary)
 
 
-def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
+def throughput_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
     """Return samples/s by the times of two lines; NaN if unknown.
 
     The rule of DLPerf's extract_paddle_logs_time.py, for the first and the last step of its window. ``steps``,
-    ``times``: as of ``wall_rate``.
+    ``times``: as of ``wall_throughput``.
     """
     ends = []
     for step in (first_step, last_step):
@@ -108,7 +108,7 @@ def _between(times: Floats) -> Floats:
     return seconds
 
 
-def _usual_rate(distances: Integers, seconds: Floats) -> float:
+def _usual_throughput(distances: Integers, seconds: Floats) -> float:
     """Return steps per second, the median over pieces of a series."""
     starts = np.unique(np.linspace(0, seconds.size, PIECES, endpoint=False).astype(np.int64))
     piece_seconds = np.add.reduceat(seconds, starts)
@@ -135,8 +135,8 @@ def no_fixed_window_of_run(row: Any) -> str:
     return NO_EXTRACTOR
 
 
-def no_wall_rate_of_run(row: Any) -> str:
-    """Return why a run has no rate by times; else empty."""
+def no_wall_throughput_of_run(row: Any) -> str:
+    """Return why a run has no throughput by times; else empty."""
     if isinstance(row.wall_obstacle, str):
         return row.wall_obstacle
     return ""
@@ -186,7 +186,7 @@ METRICS = (
         metric.R,
         unit="samples/s",
         missing=(metric.only_in_tokens,),
-        missing_of_run=no_wall_rate_of_run,
+        missing_of_run=no_wall_throughput_of_run,
     ),
     metric.text(
         "wall_obstacle",

@@ -73,9 +73,9 @@ class Source(Enum):
 class Summary(Enum):
     """How configurations summarise their completed runs.
 
-    GEOMETRIC: of rates, the geometric mean. MEAN: of signed values. POSITIVE_MEAN: of positive values, as times. SHARE:
-    of a difference as a share of a whole, at most 1. All four have an interval. FACT: equal for all runs, else the
-    median. LARGEST: of all runs.
+    GEOMETRIC: of throughputs, the geometric mean. MEAN: of signed values. POSITIVE_MEAN: of positive values, as times.
+    SHARE: of a difference as a share of a whole, at most 1. All four have an interval. FACT: equal for all runs, else
+    the median. LARGEST: of all runs.
     """
 
     GEOMETRIC = auto()
@@ -109,8 +109,9 @@ STUDY = "study"
 #: Pages on which diagnostics are shown, besides those of the study's questions.
 QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
 RATIO_PAGES = (SCALING, AUDIT, PUBLISHED)
-#: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
-RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
+#: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where throughputs
+#: are.
+THROUGHPUT_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
 DEVICE_PAGES = (QUALITY, RESOURCES)
 
 
@@ -141,7 +142,7 @@ Reason = str | Callable[[Gap], str]
 
 
 def only_in_tokens(gap: Gap) -> str:
-    """Return why a rate is in tokens only; else empty."""
+    """Return why a throughput is in tokens only; else empty."""
     if gap.has("throughput") or not gap.has("token_throughput"):
         return ""
     if gap.row.framework == OWN_PROGRAM:

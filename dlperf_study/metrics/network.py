@@ -13,11 +13,11 @@ from dlperf_study.records.lines import WARMUP, NodeSample
 from dlperf_study.records.rank_log import NANO
 from dlperf_study.records.run import Run
 
-#: A shorter time says little of a rate that is sampled once a second.
+#: A shorter time says little of a throughput that is sampled once a second.
 LEAST_SECONDS = 1.0
 
 
-def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
+def busiest_throughput(samples: Sequence[NodeSample]) -> float | None:
     """Return bytes/s of the busiest interface, in both directions."""
     if len(samples) < 2:
         return None
@@ -53,7 +53,7 @@ def network_throughput_before(run: Run) -> float | None:
 
 
 def _largest(samples_of_nodes: Iterable[Sequence[NodeSample]]) -> float | None:
-    return max(if_complete(map(busiest_rate, samples_of_nodes)), default=None)
+    return max(if_complete(map(busiest_throughput, samples_of_nodes)), default=None)
 
 
 _NOT_COUNTED = "not counted on every node for a second, or a counter began again"

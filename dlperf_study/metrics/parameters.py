@@ -149,7 +149,7 @@ METRICS = (
         "errors among the diagnostics, which make a number of this configuration doubtful; missing without errors",
         metric.C,
         subject=PROGRAM,
-        pages=metric.RATE_PAGES,
+        pages=metric.THROUGHPUT_PAGES,
     ),
     metric.Metric(
         "subject",

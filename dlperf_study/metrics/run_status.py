@@ -42,7 +42,7 @@ def had_background_load(runs: pd.DataFrame) -> pd.Series:
 def select_counted(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the completed runs without background load.
 
-    All completed runs of a configuration with fewer than three such runs: its numbers are shown, without an outcome.
+    All completed runs of a configuration with fewer than three such runs: its numbers are shown, without a test.
     """
     completed = select_completed(runs)
     is_disturbed = had_background_load(completed)
@@ -182,7 +182,7 @@ METRICS = (
         "during the whole run); missing in containers, which hide it",
         background_cores,
         unit="cores",
-        pages=(*metric.RATE_PAGES, metric.COMMUNICATION),
+        pages=(*metric.THROUGHPUT_PAGES, metric.COMMUNICATION),
         diagnose_any=background_load,
         dtype=metric.Dtype.FLOAT,
     ),

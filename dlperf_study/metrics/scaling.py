@@ -18,7 +18,7 @@ from dlperf_study.study.study import BATCH_OF_SCALING
 
 #: A speedup of more than this many times linear makes the batch of one of both doubtful.
 MAX_TIMES_LINEAR = 1.3
-#: By how much of linear a rate may exceed it before that is said of rates without intervals.
+#: By how much of linear a throughput may exceed it before that is said of throughputs without intervals.
 LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
 _ALONG_CURVE = ("parameter_servers", "nodes", "devices_per_node")
@@ -115,7 +115,7 @@ def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Di
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a scaling curve: devices and rate."""
+    """One point of a scaling curve: devices and throughput."""
 
     devices: int
     throughput: float
@@ -136,7 +136,7 @@ class CurveStep:
 
     @property
     def gain(self) -> float:
-        """The rise of the rate / the rise of its devices; 1 is linear."""
+        """The rise of the throughput / the rise of its devices; 1 is linear."""
         return self.more.throughput / self.fewer.throughput / self.devices_ratio
 
     @property
@@ -154,23 +154,23 @@ def curve_diagnostics(
     configurations: pd.DataFrame,
     throughputs: Mapping[str, Sample],
     scaling: str,
-    rate: str = "throughput",
+    throughput: str = "throughput",
     doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for every super-linear or falling step."""
-    curve_steps = _curve_steps(configurations, throughputs, scaling, rate)
+    curve_steps = _curve_steps(configurations, throughputs, scaling, throughput)
     steps = [(configuration_id, step) for configuration_id, step in curve_steps if configuration_id not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
     for (configuration_id, step), is_unexplained in zip(steps, unexplained, strict=True):
-        yield from _step_diagnostics(configuration_id, step, is_unexplained, rate)
+        yield from _step_diagnostics(configuration_id, step, is_unexplained, throughput)
 
 
 def _curve_steps(
-    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, rate: str
+    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, throughput: str
 ) -> Iterator[tuple[str, CurveStep]]:
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
-    measured = configurations[configurations[rate].notna()]
-    points = measured[["configuration_id", "world_size", rate]].sort_values("world_size", kind="stable")
+    measured = configurations[configurations[throughput].notna()]
+    points = measured[["configuration_id", "world_size", throughput]].sort_values("world_size", kind="stable")
     points.insert(0, "curve", curve_numbers(measured, series_factors(measured, scaling)))
     # The rows of each curve as a frame of their own would take most of the time of a large dataset.
     rows = points.sort_values("curve", kind="stable").itertuples(index=False, name=None)
@@ -181,11 +181,13 @@ def _curve_steps(
                 yield configuration_id, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)
 
 
-def _step_diagnostics(configuration_id: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
+def _step_diagnostics(
+    configuration_id: str, step: CurveStep, is_unexplained: bool, throughput: str
+) -> Iterator[Diagnostic]:
     fewer, more, gain = step.fewer, step.more, step.gain
-    unit = "samples/s" if rate == "throughput" else "tokens/s"
-    rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
-    change = f"from {fewer.devices} to {more.devices} devices it goes from {rates}"
+    unit = "samples/s" if throughput == "throughput" else "tokens/s"
+    throughputs = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
+    change = f"from {fewer.devices} to {more.devices} devices it goes from {throughputs}"
     if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic(
             "speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", configuration_id=configuration_id
@@ -196,7 +198,7 @@ def _step_diagnostics(configuration_id: str, step: CurveStep, is_unexplained: bo
         )
         yield Diagnostic("speedup", message, Severity.NOTE, configuration_id=configuration_id)
     elif is_unexplained:
-        yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", configuration_id=configuration_id)
+        yield Diagnostic(throughput, f"falls: {change}. {_explanations(FALLING)}", configuration_id=configuration_id)
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

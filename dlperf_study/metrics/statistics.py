@@ -1,10 +1,11 @@
 """Estimates over runs with t intervals, and their ratios and differences.
 
-A run is one value, because steps resemble each other more than runs do. Rates and ratios are estimated on their natural
-logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli, "Scientific benchmarking of
-parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when several different population
-variances are involved" (1947); Holm, "A simple sequentially rejective multiple test procedure" (1979); Schuirmann, "A
-comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confidence in not quite large samples" (1958).
+A run is one value, because steps resemble each other more than runs do. Throughputs and ratios are estimated on their
+natural logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli, "Scientific benchmarking
+of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when several different
+population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test procedure" (1979);
+Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confidence in not quite large
+samples" (1958).
 """
 
 import math
@@ -57,7 +58,7 @@ class Interval:
 
     @property
     def exponential(self) -> "Interval":
-        """The interval of a rate or ratio, from its logarithm's."""
+        """The interval of a throughput or ratio, from its logarithm's."""
         with np.errstate(over="ignore"):
             return Interval(float(np.exp(self.low)), float(np.exp(self.high)))
 
@@ -66,7 +67,7 @@ class Interval:
 class Estimate:
     """A mean over runs, its standard error and degrees of freedom.
 
-    An error of 0 is exact by definition. Of a rate or ratio it is the mean of logarithms; see ``factor`` and
+    An error of 0 is exact by definition. Of a throughput or ratio it is the mean of logarithms; see ``factor`` and
     ``factor_interval``. ``rounds``: of a ratio, those with runs of both sides, and of independent runs the fewer of the
     two. ``looks``: how often a study with a target precision looked at its intervals, if that ended measuring, else 1:
     a quantile is corrected for them (Bonferroni). ``reason``: why there is no error.
@@ -99,10 +100,10 @@ class Estimate:
     def from_printed(
         cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0, looks: int = 1
     ) -> "Estimate":
-        """Return the logarithm of a rate, from its printed 95 % interval.
+        """Return the logarithm of a throughput, from its printed 95 % interval.
 
-        ``resolution``: one unit of the last digit of the rate / the rate, or 0. Equal bounds were rounded alike.
-        ``looks``: those that the interval is corrected for.
+        ``resolution``: one unit of the last digit of the throughput / the throughput, or 0. Equal bounds were rounded
+        alike. ``looks``: those that the interval is corrected for.
         """
         freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
         half_width = math.log(high / low) / 2
@@ -112,7 +113,7 @@ class Estimate:
 
     @property
     def factor(self) -> float:
-        """The rate or ratio of which this is the logarithm."""
+        """The throughput or ratio of which this is the logarithm."""
         return math.exp(self.mean)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval | None:
@@ -141,13 +142,13 @@ class Estimate:
         return None
 
     def factor_interval(self) -> Interval | None:
-        """Return the interval of the rate or ratio, or None."""
+        """Return the interval of the throughput or ratio, or None."""
         interval = self.interval()
         return interval and interval.exponential
 
     @property
     def bounded_factor(self) -> Bounded:
-        """The rate or ratio, with its interval."""
+        """The throughput or ratio, with its interval."""
         return bounded(self.factor, self.factor_interval())
 
     def p_value(self, null: float = 0.0) -> float | None:
@@ -219,7 +220,7 @@ class Sample:
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
-    """Return the logarithm of the quotient of two mean rates.
+    """Return the logarithm of the quotient of two mean throughputs.
 
     Its error is that of the differences within rounds. If one of the two has no run in some rounds, it is that of the
     jackknife over rounds (Tukey 1958), which is the same if none is missing.

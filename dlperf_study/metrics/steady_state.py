@@ -217,7 +217,7 @@ METRICS = (
         value=_answer,
         source=metric.Source.STEADINESS,
         missing_of_run="its steps are too few, or vary too much, to tell",
-        pages=metric.RATE_PAGES,
+        pages=metric.THROUGHPUT_PAGES,
         diagnose=unsteady,
     ),
     metric.whole_number(

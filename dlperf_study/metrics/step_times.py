@@ -152,7 +152,7 @@ METRICS = (
         metric.R,
         unit="s",
         value=drain_seconds,
-        pages=metric.RATE_PAGES,
+        pages=metric.THROUGHPUT_PAGES,
         diagnose=late_updates,
     ),
     metric.whole_number(

@@ -99,9 +99,11 @@ def mean_step_throughput(run: Run) -> float | None:
     return None
 
 
-_rate = partial(metric.Metric, unit="samples/s", summary=metric.Summary.GEOMETRIC, missing=(metric.only_in_tokens,))
+_throughput = partial(
+    metric.Metric, unit="samples/s", summary=metric.Summary.GEOMETRIC, missing=(metric.only_in_tokens,)
+)
 METRICS = (
-    _rate(
+    _throughput(
         "throughput",
         "Throughput",
         "global batch × measured steps / wall-clock time of the window until the last rank finishes, late updates "
@@ -111,7 +113,7 @@ METRICS = (
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
-    _rate(
+    _throughput(
         "token_throughput",
         "Token throughput",
         "tokens per step × measured steps / wall-clock time of the window until the last rank finishes; tokens per "
@@ -125,7 +127,7 @@ METRICS = (
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
-    _rate(
+    _throughput(
         "device_token_throughput",
         "Token throughput per device",
         "token throughput / all devices, model-parallel ones included: tokens/s/GPU in published tables",
@@ -133,14 +135,14 @@ METRICS = (
         value=device_token_throughput,
         missing=("its samples have no tokens, or how many is not known",),
     ),
-    _rate(
+    _throughput(
         "sum_of_rank_throughputs",
         "Sum of ranks",
         "sum of the throughputs of asynchronous ranks, which the parameter servers sustain while all ranks train",
         value=sum_of_rank_throughputs,
-        missing=("only trainers that push to a server and wait for no other rank have rates of their own",),
+        missing=("only trainers that push to a server and wait for no other rank have throughputs of their own",),
     ),
-    _rate(
+    _throughput(
         "mean_step_throughput",
         "Mean per-step throughput",
         "arithmetic mean of the slowest rank's per-step throughputs, or of the printed throughputs that "

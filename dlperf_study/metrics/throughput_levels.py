@@ -1,4 +1,4 @@
-"""Levels of a series of printed rates, and words for their changes.
+"""Levels of a series of printed throughputs, and words for their changes.
 
 Change points minimise the sum of squares about the means between them plus a penalty for each: optimal partitioning
 (Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most MOST_PIECES means
@@ -28,7 +28,7 @@ STEADY_SHARE, LONG_SHARE = 0.25, 0.2
 
 
 class Behaviour(StrEnum):
-    """Behaviour of a rate over a log; defined in ``docs/log-formats.md``."""
+    """Behaviour of a throughput over a log; defined in ``docs/log-formats.md``."""
 
     FLAT = "flat"
     WARM_UP = "warm-up"
@@ -50,7 +50,7 @@ class Level:
         return self.end - self.first
 
     def is_slower(self, other: "Level", share: float = steady_state.TOLERANCE) -> bool:
-        """Return whether its rate is lower by more than a share."""
+        """Return whether its throughput is lower by more than a share."""
         return self.seconds > (1 + share) * other.seconds
 
 
@@ -82,7 +82,7 @@ def startup_lines(levels: Sequence[Level]) -> int:
 
 
 def sepathroughput_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return the long levels of a rate that jumps, not drifts.
+    """Return the long levels of a throughput that jumps, not drifts.
 
     It jumps if the levels differ by more than twice their own changes.
     """

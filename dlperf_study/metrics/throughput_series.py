@@ -1,4 +1,4 @@
-"""Windows of a printed series of rates: DLPerf's steps, or the steady part.
+"""Windows of a printed series of throughputs: DLPerf's steps, or the steady part.
 
 Three kinds of lines are not training: the start-up, stalls (validation, checkpoints, a new epoch), and lines right
 after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
@@ -44,17 +44,17 @@ NOTICED = 0.01
 
 
 @dataclass(frozen=True)
-class RateWindow:
-    """Some lines of a series, and their rate in samples/s or tokens/s.
+class ThroughputWindow:
+    """Some lines of a series, and their throughput in samples/s or tokens/s.
 
-    ``wall_rate``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those since the
-    line before it, and after missing lines the usual number. ``mean_step_throughput``: the arithmetic mean, as DLPerf
-    published it; never below the wall rate. ``reasons``: why these lines were chosen. ``is_full``: whether the series
-    reaches the end of the window.
+    ``wall_throughput``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those
+    since the line before it, and after missing lines the usual number. ``mean_step_throughput``: the arithmetic mean,
+    as DLPerf published it; never below the wall throughput. ``reasons``: why these lines were chosen. ``is_full``:
+    whether the series reaches the end of the window.
     """
 
     kept: Mask
-    wall_rate: float
+    wall_throughput: float
     mean_step_throughput: float
     reasons: tuple[str, ...]
     is_full: bool = True
@@ -70,16 +70,16 @@ class Stalls:
 
 
 @dataclass(frozen=True)
-class LevelRate:
-    """The rate of successive lines, and their first and last step."""
+class LevelThroughput:
+    """The throughput of successive lines, and their first and last step."""
 
-    rate: float
+    throughput: float
     first_step: int
     last_step: int
 
     def described(self, unit: str) -> str:
-        """Return the rate with its unit, and the steps."""
-        return f"{self.rate:.6g} {unit} at steps {self.first_step} to {self.last_step}"
+        """Return the throughput with its unit, and the steps."""
+        return f"{self.throughput:.6g} {unit} at steps {self.first_step} to {self.last_step}"
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,21 @@ class SteadyPart:
     """The steady part of a series, and whether it is steady.
 
     ``behaviour`` is None for too few lines. ``levels``: of the whole series without slow and fast lines, in order.
-    ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines after the start-up.
+    ``has_no_single_throughput``: long parts of it are at different levels. ``throughput_of_all``: of all lines after
+    the start-up.
     """
 
-    window: RateWindow
+    window: ThroughputWindow
     startup: int
     stalls: tuple[Stalls, ...]
     steadiness: Steadiness
     behaviour: throughput_levels.Behaviour | None
-    levels: tuple[LevelRate, ...]
-    has_no_single_rate: bool = False
-    rate_of_all: float = np.nan
+    levels: tuple[LevelThroughput, ...]
+    has_no_single_throughput: bool = False
+    throughput_of_all: float = np.nan
 
 
-def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
+def fixed_window(steps: Integers, throughputs: Floats, first_step: int, last_step: int) -> ThroughputWindow:
     """Return the lines of DLPerf's steps first_step ≤ step < last_step."""
     kept = (steps >= first_step) & (steps < last_step)
     is_full = bool(steps.size and steps.max() + _usual_distance(steps) >= last_step)
@@ -111,12 +112,12 @@ def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int
         if (steps >= 0).any():
             end = f"ends at step {steps.max()}, before it is full"
         reason += f"; the log {end}"
-    return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
+    return _window(cumulative_steps(steps), throughputs, kept, (reason,), is_full)
 
 
-def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
-    """Return the steady part of a series of rates."""
-    seconds, positions = 1.0 / rates, cumulative_steps(steps)
+def steady_part(steps: Integers, throughputs: Floats) -> SteadyPart:
+    """Return the steady part of a series of throughputs."""
+    seconds, positions = 1.0 / throughputs, cumulative_steps(steps)
     slow, fast, far, excess = _outlying_lines(seconds)
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
@@ -124,7 +125,7 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     levels = throughput_levels.find_levels(usual_seconds) if usual.any() else ()
     separate = throughput_levels.sepathroughput_levels(usual_seconds, levels)
     behaviour = throughput_levels.classify_behaviour(usual_seconds, levels, startup > 0)
-    level_rates = tuple(_level_rates(levels, steps[usual]))
+    level_throughputs = tuple(_level_throughputs(levels, steps[usual]))
     if levels and not separate and (slower := throughput_levels.startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
@@ -138,17 +139,17 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
         stalled[family.lines] = True
     after &= np.concatenate(([False], stalled[:-1]))
     fast &= far
-    started = np.arange(rates.size) >= startup
+    started = np.arange(throughputs.size) >= startup
     reasons = _reasons(steps, startup, stalls, (slow & ~stalled).sum(), fast.sum(), after.sum(), result)
-    window = _window(positions, rates, started & ~(stalled | fast | after), tuple(reasons))
-    rate_of_all = _window(positions, rates, started, ()).wall_rate
-    return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate), rate_of_all)
+    window = _window(positions, throughputs, started & ~(stalled | fast | after), tuple(reasons))
+    throughput_of_all = _window(positions, throughputs, started, ()).wall_throughput
+    return SteadyPart(window, startup, stalls, result, behaviour, level_throughputs, bool(separate), throughput_of_all)
 
 
-def _level_rates(levels: Sequence[throughput_levels.Level], steps: Integers) -> Iterator[LevelRate]:
-    """Yield the rates of levels of lines at these steps."""
+def _level_throughputs(levels: Sequence[throughput_levels.Level], steps: Integers) -> Iterator[LevelThroughput]:
+    """Yield the throughputs of levels of lines at these steps."""
     for level in levels:
-        yield LevelRate(1 / level.seconds, int(steps[level.first]), int(steps[level.end - 1]))
+        yield LevelThroughput(1 / level.seconds, int(steps[level.first]), int(steps[level.end - 1]))
 
 
 def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
@@ -163,18 +164,18 @@ def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
 
 
 def _window(
-    positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
-) -> RateWindow:
+    positions: Integers, throughputs: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
+) -> ThroughputWindow:
     """Return the lines ``kept`` as a window; NaN without lines."""
     if not kept.any():
-        return RateWindow(kept, np.nan, np.nan, reasons, is_full)
+        return ThroughputWindow(kept, np.nan, np.nan, reasons, is_full)
     usual = _usual_distance(positions)
     weights = np.full(positions.size, usual, dtype=np.float64)
     np.subtract(positions[1:], positions[:-1], out=weights[1:])
     np.minimum(weights, usual, out=weights)
     weights = elements(weights, kept)
-    wall_rate = float(weights.sum() / (weights / elements(rates, kept)).sum())
-    return RateWindow(kept, wall_rate, float(elements(rates, kept).mean()), reasons, is_full)
+    wall_throughput = float(weights.sum() / (weights / elements(throughputs, kept)).sum())
+    return ThroughputWindow(kept, wall_throughput, float(elements(throughputs, kept).mean()), reasons, is_full)
 
 
 def _usual_distance(steps: Integers) -> float:

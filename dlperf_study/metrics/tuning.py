@@ -67,7 +67,7 @@ METRICS = (
         metric.R,
         unit="steps",
         value=lambda run: slowest_training(run).skipped_steps,
-        pages=metric.RATE_PAGES,
+        pages=metric.THROUGHPUT_PAGES,
         diagnose=skipped_steps,
     ),
     metric.text(

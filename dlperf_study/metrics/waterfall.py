@@ -29,7 +29,7 @@ CAUSES = {
     "drain": "Late updates",
 }
 #: A breakdown whose step differs from the throughput by more than this share is not shown.
-MAX_DEPARTURE = 0.10
+MAX_DEVIATION = 0.10
 _OF_WHOLE = ("computation", "imbalance", JITTER, "communication", INPUT, "drain")
 #: The causes that are left out where neither step has them.
 _IF_ANY = (JITTER, BUBBLE)
@@ -136,7 +136,7 @@ def contradicts(seconds: float, by_throughput: Bounded) -> bool:
     expected, low, high = by_throughput
     if low is not None and high is not None and not low <= seconds <= high:
         return True
-    return abs(seconds / expected - 1) > MAX_DEPARTURE
+    return abs(seconds / expected - 1) > MAX_DEVIATION
 
 
 def _scaled(sample: Sample, factor: float) -> Sample:

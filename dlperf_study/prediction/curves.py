@@ -35,21 +35,21 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One measured size: units, devices and logarithm of its rate."""
+    """One measured size: units, devices and logarithm of its throughput."""
 
     units: int
     devices: int
-    log_rate: Estimate
+    log_throughput: Estimate
 
     @property
-    def rate(self) -> float:
-        """The rate of all devices."""
-        return self.log_rate.factor
+    def throughput(self) -> float:
+        """The throughput of all devices."""
+        return self.log_throughput.factor
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Rates over a number of units of otherwise equal configurations.
+    """Throughputs over a number of units of otherwise equal configurations.
 
     ``label``: what distinguishes it within its origin, a study or a published source. ``laboratory``: who measured a
     published curve; empty for a study. ``points``: in order of their distinct units. ``within_node``: of a curve over
@@ -63,7 +63,7 @@ class Curve:
     points: tuple[CurvePoint, ...]
     scaling: str = WEAK
     within_node: tuple[CurvePoint, ...] = ()
-    rate_unit: str = "samples/s"
+    throughput_unit: str = "samples/s"
     has_servers: bool = False
     on_gpus: bool | None = None
     configuration_id: str = ""
@@ -102,10 +102,10 @@ class Curve:
 
     def seconds(self, point: CurvePoint) -> float:
         """Return the time per sample and device; under strong scaling per sample."""
-        return self._work(point.devices) / point.rate
+        return self._work(point.devices) / point.throughput
 
-    def rate(self, seconds: float, units: int) -> float:
-        """Return the rate for a time of ``seconds`` on so many units."""
+    def throughput(self, seconds: float, units: int) -> float:
+        """Return the throughput for a time of ``seconds`` on so many units."""
         return self._work(units * self.devices_per_unit) / seconds
 
     def _work(self, devices: int) -> int:
@@ -122,11 +122,11 @@ class _Size:
     configuration_id: str = ""
 
     @classmethod
-    def from_row(cls, row: Any, log_rate: Estimate) -> "_Size":
+    def from_row(cls, row: Any, log_throughput: Estimate) -> "_Size":
         """Return the size of a configuration or published number."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
         devices = int(row.world_size)
-        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "configuration_id", ""))
+        return cls(nodes, per_node, CurvePoint(devices, devices, log_throughput), getattr(row, "configuration_id", ""))
 
     @property
     def over_nodes(self) -> "_Size":
@@ -137,9 +137,9 @@ class _Size:
 def curves_of_study(dataset: Dataset) -> list[Curve]:
     """Return the curves of a study, in the order of its plan."""
     rows = dataset.configurations
-    rows = rows[rows[dataset.rate].notna()]
+    rows = rows[rows[dataset.throughput_column].notna()]
     factors = varying(rows, series_factors(rows, dataset.plan.scaling))
-    unit, curves = column_named(dataset.rate).unit, list[Curve]()
+    unit, curves = column_named(dataset.throughput_column).unit, list[Curve]()
     by_series: dict[int, list[Any]] = {}
     for configuration_id, position in zip(rows["configuration_id"], curve_numbers(rows, factors), strict=True):
         by_series.setdefault(position, []).append(dataset.configuration_rows[configuration_id])
@@ -149,17 +149,17 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
             value = getattr(series[0], name)
             values.append(value if isinstance(value, str) else f"{column_named(name).label} {value_text(value)}")
         label = _BETWEEN_VALUES.join(values)
-        about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
+        about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, throughput_unit=unit)
         sizes = []
         for row in series:
-            sizes.append(_Size.from_row(row, _log_rate(dataset, row)))
+            sizes.append(_Size.from_row(row, _log_throughput(dataset, row)))
         curves += _curves(about, series, sizes)
     return curves
 
 
-def _log_rate(dataset: Dataset, row: Any) -> Estimate:
-    """Return the logarithm of a configuration's rate, with its interval."""
-    value, low, high = (float(getattr(row, f"{dataset.rate}{bound}")) for bound in ("", "_low", "_high"))
+def _log_throughput(dataset: Dataset, row: Any) -> Estimate:
+    """Return the logarithm of a configuration's throughput, with its interval."""
+    value, low, high = (float(getattr(row, f"{dataset.throughput_column}{bound}")) for bound in ("", "_low", "_high"))
     if math.isnan(low):
         return Estimate(math.log(value))
     return Estimate.from_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
@@ -174,9 +174,9 @@ def published_curves() -> tuple[Curve, ...]:
 def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
     """Yield the curves of some or all published sources."""
     cells = load(names)
-    rates = cells[(cells["role"] == "result") & (cells["metric"] == "throughput") & cells["value"].notna()]
+    throughputs = cells[(cells["role"] == "result") & (cells["metric"] == "throughput") & cells["value"].notna()]
     series: dict[str, list[Any]] = {}
-    for row in rates[["series", "value", "scaling", *_OF_POINT]].itertuples():
+    for row in throughputs[["series", "value", "scaling", *_OF_POINT]].itertuples():
         series.setdefault(row.series, []).append(row)
     for name, rows in series.items():
         source, _, label = name.partition("/")

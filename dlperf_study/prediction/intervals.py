@@ -1,9 +1,9 @@
 """90 % prediction intervals from the errors on published series.
 
-Each published series is predicted from its smaller sizes. The error of the logarithm of the rate is divided by a width
-of the curve: a score. Scores are weighed by laboratory, because series of one cluster are not independent. The interval
-is the 90 % quantile of the scores of other laboratories, times the width (hierarchical conformal prediction: Lee,
-Barber and Willett, "Distribution-free inference with hierarchical data", 2023).
+Each published series is predicted from its smaller sizes. The error of the logarithm of the throughput is divided by a
+width of the curve: a score. Scores are weighed by laboratory, because series of one cluster are not independent. The
+interval is the 90 % quantile of the scores of other laboratories, times the width (hierarchical conformal prediction:
+Lee, Barber and Willett, "Distribution-free inference with hierarchical data", 2023).
 """
 
 import math
@@ -13,7 +13,7 @@ from functools import cache
 
 from dlperf_study.metrics.statistics import Estimate, Interval, t_quantile
 from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint, Unit, published_curves
-from dlperf_study.prediction.node_ring import predicted_rate
+from dlperf_study.prediction.node_ring import predicted_throughput
 
 #: The share of new laboratories for which an interval holds what they would measure.
 COVERAGE = 0.9
@@ -64,7 +64,7 @@ class Case:
     @property
     def log_error(self) -> float:
         """The logarithm of predicted / measured."""
-        return math.log(predicted_rate(self.curve, self.target.units)) - self.target.log_rate.mean
+        return math.log(predicted_throughput(self.curve, self.target.units)) - self.target.log_throughput.mean
 
     @property
     def score(self) -> float:
@@ -149,11 +149,11 @@ def tested_score(curve: Curve, units: int) -> float | str:
     return quantile(scores)
 
 
-def interval(curve: Curve, score: float, log_rate: Estimate) -> Interval:
-    """Return the interval of a predicted rate from its score."""
-    measured = (log_rate.error or 0.0) * t_quantile((1 + COVERAGE) / 2, log_rate.freedom)
+def interval(curve: Curve, score: float, log_throughput: Estimate) -> Interval:
+    """Return the interval of a predicted throughput from its score."""
+    measured = (log_throughput.error or 0.0) * t_quantile((1 + COVERAGE) / 2, log_throughput.freedom)
     half_width = math.hypot(score * relative_width(curve), measured)
-    return Interval(log_rate.mean - half_width, log_rate.mean + half_width).exponential
+    return Interval(log_throughput.mean - half_width, log_throughput.mean + half_width).exponential
 
 
 def largest_tested(curve: Curve) -> int:

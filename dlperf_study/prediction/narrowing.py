@@ -1,7 +1,7 @@
 """Further measurements that would narrow a prediction interval.
 
-A further size is assumed to give the predicted rate, with the error of the largest measured one; more runs of a size to
-keep its mean and deviation.
+A further size is assumed to give the predicted throughput, with the error of the largest measured one; more runs of a
+size to keep its mean and deviation.
 """
 
 import math
@@ -12,7 +12,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.metrics.statistics import MANY, Estimate
 from dlperf_study.prediction.curves import Curve, CurvePoint
 from dlperf_study.prediction.intervals import interval, tested_score
-from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.prediction.node_ring import predicted_log_throughput
 from dlperf_study.prediction.prediction import PredictedSize, Prediction
 
 MORE_RUNS = 3
@@ -26,7 +26,7 @@ _REACH = 2
 class Narrowing:
     """The interval of a predicted size after one measurement.
 
-    ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the rate, upwards.
+    ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the throughput, upwards.
     """
 
     measurement: str
@@ -48,12 +48,12 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
 
 
 def compute_half_width(curve: Curve, units: int) -> float | None:
-    """Return the upper half-width as a share of the rate, or None."""
+    """Return the upper half-width as a share of the throughput, or None."""
     score = tested_score(curve, units)
     if isinstance(score, str):
         return None
-    log_rate = predicted_log_rate(curve, units)
-    return interval(curve, score, log_rate).high / log_rate.factor - 1
+    log_throughput = predicted_log_throughput(curve, units)
+    return interval(curve, score, log_throughput).high / log_throughput.factor - 1
 
 
 def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
@@ -61,15 +61,15 @@ def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
     last = curve.last.units
     further = (last + units) // 2 if units <= _REACH * last else _REACH * last
     if last < further < units:
-        predicted = predicted_log_rate(curve, further)
-        estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
+        predicted = predicted_log_throughput(curve, further)
+        estimate = Estimate(predicted.mean, curve.last.log_throughput.error, curve.last.log_throughput.freedom)
         point = CurvePoint(further, further * curve.devices_per_unit, estimate)
         yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
     for point in dict.fromkeys((curve.points[0], curve.last)):
-        estimate = point.log_rate
+        estimate = point.log_throughput
         if estimate.error is not None and estimate.freedom < MANY:
             runs = estimate.freedom + 1
             error = estimate.error * math.sqrt(runs / (runs + MORE_RUNS))
-            more = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
+            more = replace(point, log_throughput=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
             measurement = f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}"
             yield measurement, curve.replace_point(point, more)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint
 
-#: By how much a logarithm of a rate is changed to find out how a prediction follows it.
+#: By how much a logarithm of a throughput is changed to find out how a prediction follows it.
 _SMALL = 1e-4
 
 
@@ -22,41 +22,41 @@ def ring_share(units: int) -> float:
     return (units - 1) / units
 
 
-def predicted_rate(curve: Curve, units: int) -> float:
-    """Return the rate on so many units; needs two sizes."""
+def predicted_throughput(curve: Curve, units: int) -> float:
+    """Return the throughput on so many units; needs two sizes."""
     first, last = curve.points[0], curve.last
     shared = _computation_share(curve, last.units) / _computation_share(curve, first.units)
     denominator = ring_share(last.units) - ring_share(first.units) * shared
     communication = max(0.0, (curve.seconds(last) - curve.seconds(first) * shared) / denominator)
     computation = curve.seconds(last) - communication * ring_share(last.units)
     shared = _computation_share(curve, units) / _computation_share(curve, last.units)
-    return curve.rate(computation * shared + communication * ring_share(units), units)
+    return curve.throughput(computation * shared + communication * ring_share(units), units)
 
 
 def _computation_share(curve: Curve, units: int) -> float:
     return 1.0 if curve.scaling == WEAK else 1 / units
 
 
-def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None = None) -> Estimate:
-    """Return the predicted logarithm, with the error of measured rates.
+def predicted_log_throughput(curve: Curve, units: int, relative_to: CurvePoint | None = None) -> Estimate:
+    """Return the predicted logarithm, with the error of measured throughputs.
 
-    ``relative_to``: of the ratio to the rate of this point, which may be one of the curve. Measured rates count as
-    independent. Without an error if one of them has none.
+    ``relative_to``: of the ratio to the throughput of this point, which may be one of the curve. Measured throughputs
+    count as independent. Without an error if one of them has none.
     """
     measured = [curve.points[0], curve.last]
     reference = [] if relative_to is None else [relative_to]
     mean = _log_ratio(curve, units, reference)
     variance, freedom = 0.0, math.inf
     for point in dict.fromkeys([*measured, *reference]):
-        if point.log_rate.error is None:
+        if point.log_throughput.error is None:
             return Estimate(mean)
-        faster = replace(point, log_rate=Estimate(point.log_rate.mean + _SMALL))
+        faster = replace(point, log_throughput=Estimate(point.log_throughput.mean + _SMALL))
         faster_reference = [faster] if point in reference else reference
         slope = (_log_ratio(curve.replace_point(point, faster), units, faster_reference) - mean) / _SMALL
-        variance += (slope * point.log_rate.error) ** 2
-        freedom = min(freedom, point.log_rate.freedom)
+        variance += (slope * point.log_throughput.error) ** 2
+        freedom = min(freedom, point.log_throughput.freedom)
     return Estimate(mean, math.sqrt(variance), freedom)
 
 
 def _log_ratio(curve: Curve, units: int, reference: Sequence[CurvePoint]) -> float:
-    return math.log(predicted_rate(curve, units)) - sum(point.log_rate.mean for point in reference)
+    return math.log(predicted_throughput(curve, units)) - sum(point.log_throughput.mean for point in reference)

@@ -7,23 +7,23 @@ from dlperf_study.core.wording import counted
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
 from dlperf_study.prediction.intervals import interval, largest_tested, reason_against_ring, tested_score
-from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
+from dlperf_study.prediction.node_ring import predicted_log_throughput, predicted_throughput
 
 MEASURED = "measured"
 
 
 @dataclass(frozen=True)
 class PredictedSize:
-    """Rate and efficiency of one size, with 90 % intervals.
+    """Throughput and efficiency of one size, with 90 % intervals.
 
     ``reason``: why there is no interval. ``is_measured``: the numbers were measured.
     """
 
     units: int
     devices: int
-    rate: float
+    throughput: float
     efficiency: float
-    rate_interval: Interval | None = None
+    throughput_interval: Interval | None = None
     efficiency_interval: Interval | None = None
     reason: str = ""
     is_measured: bool = False
@@ -52,7 +52,7 @@ class Refusal:
 
 
 def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[int] = ()) -> list[Prediction | Refusal]:
-    """Predict the rates of each series on so many nodes or devices.
+    """Predict the throughputs of each series on so many nodes or devices.
 
     ``unit``: of the sizes; None: nodes if a series has several, else devices. ``sizes``: by default twice the largest
     measured one, and each doubling that has an interval. Workers of unknown nodes count as either. A series without a
@@ -95,23 +95,25 @@ def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
     """Return a measured or predicted size."""
     for measured in curve.points:
         if measured.units == units:
-            efficiency = _efficiency(measured.rate, measured.devices, reference)
-            return PredictedSize(units, measured.devices, measured.rate, efficiency, reason=MEASURED, is_measured=True)
-    devices, rate = units * curve.devices_per_unit, predicted_rate(curve, units)
-    efficiency = _efficiency(rate, devices, reference)
+            efficiency = _efficiency(measured.throughput, measured.devices, reference)
+            return PredictedSize(
+                units, measured.devices, measured.throughput, efficiency, reason=MEASURED, is_measured=True
+            )
+    devices, throughput = units * curve.devices_per_unit, predicted_throughput(curve, units)
+    efficiency = _efficiency(throughput, devices, reference)
     score = tested_score(curve, units)
     if isinstance(score, str):
-        return PredictedSize(units, devices, rate, efficiency, reason=score)
-    rates = interval(curve, score, predicted_log_rate(curve, units))
-    ratios = interval(curve, score, predicted_log_rate(curve, units, relative_to=reference))
+        return PredictedSize(units, devices, throughput, efficiency, reason=score)
+    throughputs = interval(curve, score, predicted_log_throughput(curve, units))
+    ratios = interval(curve, score, predicted_log_throughput(curve, units, relative_to=reference))
     per_device = devices / reference.devices
     efficiencies = Interval(ratios.low / per_device, ratios.high / per_device)
-    return PredictedSize(units, devices, rate, efficiency, rates, efficiencies)
+    return PredictedSize(units, devices, throughput, efficiency, throughputs, efficiencies)
 
 
-def _efficiency(rate: float, devices: int, reference: CurvePoint) -> float:
-    """Return the rate per device relative to the reference."""
-    return rate / reference.rate * reference.devices / devices
+def _efficiency(throughput: float, devices: int, reference: CurvePoint) -> float:
+    """Return the throughput per device relative to the reference."""
+    return throughput / reference.throughput * reference.devices / devices
 
 
 def _no_curve(curve: Curve, unit: Unit | None) -> str:

@@ -170,9 +170,10 @@ def _impossible_work(
     for log in logs:
         flops = log.facts.get("flops_per_sample")
         if flops and not log.is_of_program:
-            rate = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
-            if rate > largest:
-                yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
+            flops_per_second = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
+            if flops_per_second > largest:
+                speed = f"{flops_per_second:.3g} FLOP/s"
+                yield f"rank {log.rank} would compute {speed}: its flops_per_sample can't be right"
 
 
 def contradictory_times(logs: Sequence[rank_log.RankLog], seconds: float | None) -> Iterator[str]:

@@ -83,7 +83,7 @@ def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
     parameter_servers = ["parameter_servers"] if rows["parameter_servers"].any() else []
     trained = "own_program" if dataset.plan.is_program else "model"
-    unusual = departures(rows, _UNUSUAL)
+    unusual = non_defaults(rows, _UNUSUAL)
     training = [trained, *_sizes(rows), "precision", *unusual, batch, "threads_per_device", "data_loader"]
     return [*parameter_servers, *training, *list_settings(rows)]
 
@@ -95,7 +95,14 @@ def page_conditions(dataset: Dataset) -> str:
         return ""
     where = by_origin(dataset, "origin") + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    names = ("precision", "data_loader", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
+    names = (
+        "precision",
+        "data_loader",
+        *_sizes(rows),
+        *non_defaults(rows, _UNUSUAL),
+        batch,
+        "threads_per_device",
+    )
     training = []
     for name in names:
         if len(distinct_values(rows[name])) == 1:
@@ -167,7 +174,7 @@ def usual_of_names(dataset: Dataset) -> list[str]:
     return [value_label(name, value) for name, value in of_rows if not goes_without_saying(name, value)]
 
 
-def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
+def non_defaults(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Return the parameters that have a known value other than their default."""
     return [name for name in names if any(rows[name].dropna() != PARAMETERS[name].default)]
 
@@ -236,8 +243,8 @@ def quick_label(dataset: Dataset) -> str:
     return text_if(dataset.plan.quick, " Quick study: not for publication.")
 
 
-def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
-    """Return columns of rates; where there are tokens/s, with these, and without those of which no row has a number."""
+def known_throughputs(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns of throughputs that have a number; where there are tokens/s, with these."""
     if rows["token_throughput"].isna().all():
         return tuple(names)
     in_tokens = filter(None, map(_IN_TOKENS.get, names))

@@ -27,8 +27,8 @@ MOST_NAMED = 3
 THIN_SPACE = "\u202f"
 MINUS = "\u2212"
 PLAIN_DIGITS = 3
-#: Decimals of a run's rate: repetitions, and published tables, differ in them.
-RATE_DECIMALS = 2
+#: Decimals of a run's throughput: repetitions, and published tables, differ in them.
+THROUGHPUT_DECIMALS = 2
 WIDTH_DIGITS = 2
 #: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
 MOST_DIGITS = 5
@@ -181,9 +181,9 @@ def plain(value: float) -> str:
     return _rounded(value, _decimals(value, PLAIN_DIGITS))
 
 
-def rate(value: float) -> str:
+def throughput(value: float) -> str:
     """Format the throughput of one run: two decimals, or three digits."""
-    return _rounded(value, max(RATE_DECIMALS, _decimals(value, PLAIN_DIGITS)))
+    return _rounded(value, max(THROUGHPUT_DECIMALS, _decimals(value, PLAIN_DIGITS)))
 
 
 def integer(count: int) -> str:
@@ -219,8 +219,8 @@ def format_bounded(
     who divides one printed value by another gets the printed ratio.
 
     Each end has the digits that it needs itself: one that is not 0 is not printed as 0, and one that rounding would put
-    on ``decision``, the value that a verdict is about, has one decimal more. An end that even this puts there is as
-    good as on it. ``size``: of the unit that all are printed in.
+    on ``decision``, the value that a significance test is about, has one decimal more. An end that even this puts there
+    is as good as on it. ``size``: of the unit that all are printed in.
     """
     value /= size
     if decision is not None:

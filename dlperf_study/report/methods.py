@@ -95,8 +95,8 @@ def _settings(dataset: Dataset) -> dict[str, str]:
     """Return the settings of the training, each with its values, as far as they are known."""
     rows = dataset.measured
     further = () if dataset.plan.is_program else _ALSO_NAMED
-    departures = context.departures(rows, parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
-    unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
+    non_defaults = context.non_defaults(rows, parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
+    unnamed = [name for name in non_defaults if name not in _NAMED_ELSEWHERE]
     names = dict.fromkeys((*context.named_factors(dataset, rows), *further, *unnamed))
     # The first sentence says what is trained.
     names.pop(_trained(dataset))

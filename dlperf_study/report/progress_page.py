@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from dlperf_study.core.wording import counted, duration
-from dlperf_study.report.terminal_answer import Rates
+from dlperf_study.report.terminal_answer import Throughputs
 
 REFRESH_SECONDS = 10
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -22,7 +22,7 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class SoFar:
-    """The progress of a study, and the rates of ``runs_known`` runs.
+    """The progress of a study, and the throughputs of ``runs_known`` runs.
 
     ``report``: the address of its report, if that is built from these runs.
     """
@@ -33,7 +33,7 @@ class SoFar:
     is_over: bool = False
     report: str = ""
     runs_known: int = 0
-    rates: Rates | None = None
+    throughputs: Throughputs | None = None
 
 
 def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
@@ -48,8 +48,8 @@ def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
 def page(so_far: SoFar) -> str:
     """Return the page; it reloads itself until the study is over."""
     rows, notes = list[Sequence[str]](), list[str]()
-    if so_far.rates and so_far.rates.rows:
-        rows, notes = so_far.rates.with_bars, so_far.rates.notes
+    if so_far.throughputs and so_far.throughputs.rows:
+        rows, notes = so_far.throughputs.with_bars, so_far.throughputs.notes
         if not so_far.is_over:
             notes = [*notes, CAVEAT]
     environment = Environment(

@@ -61,14 +61,14 @@ class Series:
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
     ``label``: its values but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
-    values that differ from a usual one. ``rate``: the column of the rates that are compared. ``part``: which rows of
-    ``table`` are its own.
+    values that differ from a usual one. ``throughput_column``: the column of the throughputs that are compared.
+    ``part``: which rows of ``table`` are its own.
     """
 
     label: str
     position: int
     table: pd.DataFrame
-    rate: str = "throughput"
+    throughput_column: str = "throughput"
     full_label: str = ""
     unusual: frozenset[str] = frozenset()
     part: slice = field(default_factory=lambda: slice(None))
@@ -86,13 +86,13 @@ class Series:
 
     @property
     def measured_identities(self) -> list[str]:
-        """The identities of its configurations with a rate."""
-        return list(compress(self.configuration_ids, self.table[self.rate].iloc[self.part].notna()))
+        """The identities of its configurations with a throughput."""
+        return list(compress(self.configuration_ids, self.table[self.throughput_column].iloc[self.part].notna()))
 
     @property
     def measured(self) -> pd.DataFrame:
-        """The configurations with a rate, of at least one completed run."""
-        return self.rows[self.rows[self.rate].notna()]
+        """The configurations with a throughput, of at least one completed run."""
+        return self.rows[self.rows[self.throughput_column].notna()]
 
 
 @kept_with_dataset
@@ -115,7 +115,7 @@ def all_series(dataset: Dataset) -> list[Series]:
         position = positions.setdefault(named, len(positions))
         unusual = frozenset(value_labels(values, (name for name in usual if values[name] != usual[name])))
         part = slice(begin, end)
-        series.append(Series(label, position, by_series, dataset.rate, full_label, unusual, part))
+        series.append(Series(label, position, by_series, dataset.throughput_column, full_label, unusual, part))
     return series
 
 
@@ -247,13 +247,14 @@ class Group:
     """A reference, first in ``members``, and the configurations compared with it.
 
     Further columns: ``label``, in what one differs from the reference; ``other_differences``, without framework,
-    strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``rate``: its column.
+    strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``throughput_column``: its
+    column.
     """
 
     shared: str
     rows: pd.DataFrame
     members: tuple[Any, ...]
-    rate: str
+    throughput_column: str
 
     @property
     def label(self) -> str:
@@ -274,7 +275,7 @@ class Group:
     @cached_property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return self.rows[self.rows[self.rate].notna()]
+        return self.rows[self.rows[self.throughput_column].notna()]
 
 
 @kept_with_dataset
@@ -289,10 +290,10 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     rows = rows.assign(position=rows["configuration_id"].map(positions), group=rows["reference_id"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
     factors = list(filter("model".__ne__, varying_factors(dataset)))
-    return _groups(rows, factors, usual_values(dataset.whole or dataset), dataset.rate)
+    return _groups(rows, factors, usual_values(dataset.whole or dataset), dataset.throughput_column)
 
 
-def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], rate: str) -> list[Group]:
+def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], throughput: str) -> list[Group]:
     """Return the groups of rows sorted by ``group``, each reference first."""
     # A tuple of all columns takes long: all are made at once, and only of the needed ones before the labels are known.
     needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
@@ -316,7 +317,10 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
         other_differences += [_differences(row, reference, other_factors, usual) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
-    return [Group(setting, rows.iloc[part], members[part], rate) for part, setting in zip(parts, settings, strict=True)]
+    return [
+        Group(setting, rows.iloc[part], members[part], throughput)
+        for part, setting in zip(parts, settings, strict=True)
+    ]
 
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:

@@ -19,13 +19,14 @@ from dlperf_study.report.say import MARKDOWN, TERMINAL, Medium, markdown_escaped
 from dlperf_study.report.tables.table_builders import labelled_series
 
 BAR_WIDTH, MOST_ROWS = 24, 20
-#: Up to the lower end of an interval, and from there to its upper bound; of a rate without an interval all is certain.
+#: Up to the lower end of an interval, and from there to its upper bound; of a throughput without an interval all is
+#: certain.
 CERTAIN, UNCERTAIN = "█", "░"
 _LEGEND = f"{CERTAIN} up to the lower bound of the 95 % CI, {UNCERTAIN} from there to its upper bound"
 
 
 @dataclass(frozen=True)
-class Rates:
+class Throughputs:
     """The throughputs and ratios of the configurations, with a bar each."""
 
     headings: Sequence[str]
@@ -35,7 +36,7 @@ class Rates:
 
     @property
     def with_bars(self) -> list[Sequence[str]]:
-        """The rows, each bar next to its rate, below the headings."""
+        """The rows, each bar next to its throughput, below the headings."""
         rows = [[*row[:2], bar, *row[2:]] for row, bar in zip(self.rows, self.bars, strict=True)]
         return [[*self.headings[:2], "", *self.headings[2:]], *rows]
 
@@ -60,7 +61,7 @@ class Rates:
 def in_terminal(dataset: Dataset) -> str:
     """Return the answer as text."""
     lines = list(map("- {}".format, _findings(dataset, TERMINAL)))
-    if table := configuration_rates(dataset).in_terminal():
+    if table := configuration_throughputs(dataset).in_terminal():
         lines += ["", table]
     return "\n".join(["", dataset.plan.title, *lines, ""])
 
@@ -76,18 +77,18 @@ def in_markdown(dataset: Dataset) -> str:
     """Return the answer as Markdown, for a review comment."""
     lines = [f"### {markdown_escaped(dataset.plan.title)}", ""]
     lines += map("- {}".format, _findings(dataset, MARKDOWN))
-    rates = configuration_rates(dataset)
-    if rates.rows:
-        alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
-        table = [rates.headings, alignments, *(list(map(markdown_escaped, row)) for row in rates.rows)]
+    throughputs = configuration_throughputs(dataset)
+    if throughputs.rows:
+        alignments = ["---", *["--:"] * (len(throughputs.headings) - 1)]
+        table = [throughputs.headings, alignments, *(list(map(markdown_escaped, row)) for row in throughputs.rows)]
         lines += ["", *(f"| {' | '.join(row)} |" for row in table)]
         # Without an empty line a note would be a row of the table.
-        for note in filter(None, (rates.left_out, rates.mark_note)):
+        for note in filter(None, (throughputs.left_out, throughputs.mark_note)):
             lines += ["", markdown_escaped(note)]
     return "\n".join(lines) + "\n"
 
 
-def configuration_rates(dataset: Dataset) -> Rates:
+def configuration_throughputs(dataset: Dataset) -> Throughputs:
     """Return throughputs and ratios of measured configurations, by series."""
     measured, names = set(dataset.measured["configuration_id"]), Labels(dataset)
     rows = []
@@ -97,16 +98,19 @@ def configuration_rates(dataset: Dataset) -> Rates:
             for configuration_id in configuration_ids
             if configuration_id in measured
         ]
-    unit = unit_in(dataset.configurations, dataset.rate)
+    unit = unit_in(dataset.configurations, dataset.throughput_column)
     ratios = [name for name in RATIOS.values() if not all(is_missing(getattr(row, name)) for row in rows)]
     headings = ["", unit.symbol, *(COLUMNS[name].label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
-        printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
+        printed = [
+            _printed(dataset, row, dataset.throughput_column, unit.size),
+            *(_printed(dataset, row, name) for name in ratios),
+        ]
         cells.append([names.configuration(row.configuration_id), *printed])
     further = len(rows) - MOST_ROWS
     left_out = text_if(further > 0, f"{counted(further, 'further configuration')}: see the report")
-    return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
+    return Throughputs(headings, cells, _bars(rows[:MOST_ROWS], dataset.throughput_column), left_out)
 
 
 def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:

@@ -112,7 +112,7 @@ def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float
     observation = (
         f"{len(wrong)} of {cases} look like a speedup{_listed(wrong)}; called slower: "
         f"{slower}; true ratio inside the CI: {holding} of {cases}; "
-        f"median half-width of the CIs: {per_cent(median_half_width(comparisons), 1)}"
+        f"median margin of the CIs: ± {per_cent(median_half_width(comparisons), 1)}"
     )
     return check_result(SLOWDOWNS, len(wrong) <= allowed_cases(cases, WRONG_SIGN), observation, comparisons)
 
@@ -209,7 +209,9 @@ def _comparison(dataset: Dataset, kind: str, injected_slowdown: float) -> Compar
     study = dataset.plan.study
     values = row[["relative_throughput", "relative_throughput_low", "relative_throughput_high"]].astype(float)
     if values.isna().any() or pd.isna(row["significance"]):
-        raise RecordError(f"study {study}: {row['configuration_id']} has no verdict; the report of that study says why")
+        raise RecordError(
+            f"study {study}: {row['configuration_id']} has no significance; the report of that study says why"
+        )
     reference = measured_row(dataset, rows["is_reference"].astype(bool))
     true_ratio = (1 + _injected_share(reference)) / (1 + _injected_share(row))
     name = study.removeprefix(f"{SELFTEST}_")

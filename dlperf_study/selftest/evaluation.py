@@ -13,13 +13,13 @@ from dlperf_study.selftest.known_truths import check_link, check_steps, check_st
 from dlperf_study.selftest.power import power_sentences
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
 
-#: The rooms from a run's evidence to the verdicts of its dataset.
+#: The rooms from a run's evidence to the significance tests of its dataset.
 ANALYSING = ("records", "metrics", "dataset")
 
 
 @cache
 def analysis_code() -> str:
-    """Return a digest of all code from evidence to verdicts."""
+    """Return a digest of all code from evidence to significance tests."""
     return files_digest(*ANALYSING)
 
 

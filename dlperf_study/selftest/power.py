@@ -1,6 +1,6 @@
 """Power of the checks on pairs, from simulated self-tests.
 
-Runs are normally distributed. Ratios, intervals and verdicts come from the functions of every report.
+Runs are normally distributed. Ratios, intervals and significance tests come from the functions of every report.
 """
 
 import math
@@ -24,7 +24,7 @@ SIMULATED, SIMULATED_FOR_ERROR = 1000, 200
 
 
 def power_sentences(slowdowns: Sequence[float], rounds: int, half_width: float) -> str:
-    """Return false failures and detected errors at this median half-width."""
+    """Return false failures and detected errors at this median margin."""
 
     def is_found(error: float = 0.0, width: float = 1.0) -> bool:
         return failing_share(slowdowns, rounds, half_width, error, width, SIMULATED_FOR_ERROR) >= FOUND
@@ -36,8 +36,8 @@ def power_sentences(slowdowns: Sequence[float], rounds: int, half_width: float) 
     errors_found += [f"CIs of {width:g} times the right width" for width in (narrow, wide) if width]
     failing = per_cent(failing_share(slowdowns, rounds, half_width), 1)
     return (
-        f"The checks of {counted(len(slowdowns), 'pair')} with {counted(rounds, 'round')} and a CI half-width of "
-        f"{per_cent(half_width, 1)} fail a correct instrument in {failing} of self-tests. The smallest errors that "
+        f"The checks of {counted(len(slowdowns), 'pair')} with {counted(rounds, 'round')} and a CI margin of "
+        f"± {per_cent(half_width, 1)} fail a correct instrument in {failing} of self-tests. The smallest errors that "
         f"they find in {per_cent(FOUND)} of self-tests: {', '.join(errors_found) or 'none of those that were tried'}"
     )
 
@@ -64,7 +64,7 @@ def failing_share(
     from scipy.special import gammaincinv
 
     generator = np.random.default_rng(0)
-    # A half-width is the t quantile times the standard error of a mean difference of two runs.
+    # A margin is the t quantile times the standard error of a mean difference of two runs.
     quantile = statistics.t_quantile((1 + statistics.CONFIDENCE) / 2, rounds - 1)
     median_of_deviations = math.sqrt(2 * gammaincinv((rounds - 1) / 2, 0.5) / (rounds - 1))
     deviation = math.log1p(half_width) * math.sqrt(rounds / 2) / quantile / median_of_deviations

@@ -85,9 +85,9 @@ class CheckResult:
 class SelftestResult:
     """One self-test: when it ended (ISO 8601), where, with which code.
 
-    ``code`` is the digest of the code that measured, ``analysis_code`` of the code that made verdicts of it; empty in
-    older results. ``quick``: in quick mode, or with fewer pairs than the full one. ``power``: how often the checks of
-    pairs fail a correct instrument, and which errors they find.
+    ``code`` is the digest of the code that measured, ``analysis_code`` of the code that made significance tests of it;
+    empty in older results. ``quick``: in quick mode, or with fewer pairs than the full one. ``power``: how often the
+    checks of pairs fail a correct instrument, and which errors they find.
     """
 
     ended: PastTime

@@ -83,7 +83,7 @@ class BatchSearch:
 
 
 def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], RunStatus | None]) -> BatchSearch:
-    """Return the state of a search by the outcomes of its trials.
+    """Return the state of a search by the results of its trials.
 
     One that failed, or is missing, is the next.
     """

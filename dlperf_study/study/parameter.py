@@ -19,7 +19,7 @@ Value = TypeVar("Value", str, int, float, bool)
 _KEY = "parameter"
 #: What a model trains on: labelled images, or sequences of tokens.
 IMAGES, SEQUENCES = "images", "sequences"
-#: What a rate counts.
+#: What a throughput counts.
 SAMPLES, TOKENS = "samples", "tokens"
 #: Tables hold integers of 64 bits.
 LARGEST_NUMBER = 2**63 - 1

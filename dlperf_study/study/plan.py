@@ -181,21 +181,21 @@ class Plan(StudyFacts):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before measuring: a CPU is used, or no rate follows.
+        """What to know before measuring: a CPU is used, or no throughput follows.
 
         Of a plan that was read from its file, the program and thus the latter are not known.
         """
-        return tuple(filter(None, (self.why_not_gpu, self._why_no_rate)))
+        return tuple(filter(None, (self.why_not_gpu, self._why_no_throughput)))
 
     @property
-    def _why_no_rate(self) -> str:
+    def _why_no_throughput(self) -> str:
         if self.program is None or self.scaling != "weak" or not self.runnable:
             return ""
         amounts = (self.program.samples_per_step, self.program.tokens_per_step)
         if any(amounts) or any(entry.configuration.global_batch for entry in self.runnable):
             return ""
         return (
-            "how many samples a step has is not stated: runs will have times of steps, but no rate and no speedup; "
+            "how many samples a step has is not stated: runs have times of steps, but no throughput and no speedup; "
             "samples_per_step, tokens_per_step or batch_per_device states it"
         )
 
@@ -249,7 +249,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     points = study.points
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
-    _check_rate(study, configurations)
+    _check_throughput(study, configurations)
     _check_searched_batches(study, points)
     configuration_ids = [each.configuration_id for each in configurations]
     baselines = _denominators("baseline", study, points, configuration_ids)
@@ -343,7 +343,7 @@ def _check_searched_batches(study: Study, points: Sequence[grid.Point]) -> None:
         raise study.error(f"largest_batch.at_most is {study.largest_batch.at_most}, but {reason}")
 
 
-def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
+def _check_throughput(study: Study, configurations: Sequence[Configuration]) -> None:
     """Refuse ratios of tokens where a configuration has none."""
     counts_tokens = bool(study.program and study.program.tokens_per_step)
     for configuration in configurations:

@@ -75,7 +75,7 @@ class StudyFacts(validation.Section):
     )
     order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
     target_ci: study_values.TargetCi | None = Field(
-        default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
+        default=None, description="target margin of the 95 % CI of every throughput and ratio: 2 %"
     )
     max_repetitions: int | None = Field(
         default=None, ge=1, le=1000, description="most rounds that target_ci may require"

@@ -82,7 +82,7 @@ class TrainingParameters:
     )
     parameter_servers: int = parameter(
         0,
-        "Servers",
+        "Parameter servers",
         "number of parameter servers, all nodes together",
         bounds=(0, MAX_NODES),
         always_known=True,

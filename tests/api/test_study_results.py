@@ -135,7 +135,7 @@ def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused
     results = dlperf_study.open_study(paths.folder)
     assert len(results.sel(batch_per_device=32).configurations) == 2
     # What counts tokens is told of in tokens/s.
-    assert results.dataset.rate == "token_throughput"
+    assert results.dataset.throughput_column == "token_throughput"
     assert " tokens/s" in BeautifulSoup(results._repr_html_(), "html.parser").text
     with refused(DlperfStudyError):
         results.sel(image_size=224)
@@ -174,7 +174,7 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     assert slower == pytest.approx([90 / 130] * 2, rel=0.02)
     row = changed.throughputs.iloc[0]
     assert row["change_low"] < row["change"] < row["change_high"] < 1
-    assert row[["departure", "significance"]].isna().all()
+    assert row[["change_against_mean", "significance"]].isna().all()
     assert repr(changed).splitlines()[0] == changed.findings().sentences[0]
     assert changed.findings()._repr_html_() in changed._repr_html_()
     with pytest.raises(RecordError):

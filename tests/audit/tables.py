@@ -22,28 +22,28 @@ def number(metric: str, printed: str, world_size: int | None = 1, **facts: Any) 
     return {**place, "metric": metric, "world_size": world_size, **own, **facts}
 
 
-def rate(printed: str, world_size: int | None = 1, **facts: Any) -> Row:
+def throughput(printed: str, world_size: int | None = 1, **facts: Any) -> Row:
     return number("throughput", printed, world_size, **facts)
 
 
 def curve(*printed: str) -> list[Row]:
-    """Return rates of 1, 2, 4 ... devices."""
-    return [rate(text, 2**power) for power, text in enumerate(printed)]
+    """Return throughputs of 1, 2, 4 ... devices."""
+    return [throughput(text, 2**power) for power, text in enumerate(printed)]
 
 
 def ratio(metric: str, printed: str, world_size: int, **facts: Any) -> Row:
-    """Return a ratio to the rate of one device in the same table."""
+    """Return a ratio to the throughput of one device in the same table."""
     table = facts.get("table", "table")
     return number(metric, printed, world_size, baseline=f"{table}/throughput/1", **facts)
 
 
 def runs(printed: list[str], world_size: int = 1, **facts: Any) -> list[Row]:
-    """Return the runs of the rate at a number of devices."""
+    """Return the runs of the throughput at a number of devices."""
     table = facts.get("table", "table")
     summary = f"{table}/throughput/{world_size}"
     listed = {"estimator": "run", "runs_of": summary}
     return [
-        rate(text, world_size, cell=f"{summary}/{position}", repetition=position, **listed, **facts)
+        throughput(text, world_size, cell=f"{summary}/{position}", repetition=position, **listed, **facts)
         for position, text in enumerate(printed, 1)
     ]
 

@@ -4,9 +4,9 @@ import pytest
 
 from dlperf_study.audit.audit import audit, content, describe, significance
 from dlperf_study.audit.checks import names
-from tests.audit.tables import moved, number, rate, ratio, results
+from tests.audit.tables import moved, number, ratio, results, throughput
 
-WRONG = [rate("100"), ratio("speedup", "1", 1), rate("90", 2), ratio("speedup", "1.90", 2)]
+WRONG = [throughput("100"), ratio("speedup", "1", 1), throughput("90", 2), ratio("speedup", "1.90", 2)]
 
 
 def test_every_check_is_run_and_names_its_diagnostics():
@@ -41,12 +41,12 @@ def test_the_heaviest_comes_first_and_then_what_was_examined(snapshot):
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
-        ([rate("100"), rate("190", 2)], "no number contradicts the others"),
+        ([throughput("100"), throughput("190", 2)], "no number contradicts the others"),
         (WRONG, "1 error, about speedup; 1 note"),
         (
             [
-                *moved([rate("100"), ratio("speedup", "3", 2), rate("190", 2)], "row 1"),
-                *moved([rate("0")], "row 2"),
+                *moved([throughput("100"), ratio("speedup", "3", 2), throughput("190", 2)], "row 1"),
+                *moved([throughput("0")], "row 2"),
             ],
             "2 errors about row 2/table/throughput, row 1/table/speedup",
         ),
@@ -59,7 +59,11 @@ def test_the_last_line_counts_and_names_rows(rows, line):
 
 @pytest.mark.parametrize(("each_number", "count"), [(False, 1), (True, 40)])
 def test_the_diagnostics_of_a_column_do_not_grow_with_its_rows_unless_all_are_wanted(each_number, count):
-    wrong = [row for position in range(40) for row in moved([rate("100"), rate(f"{90 - position}", 2)], f"t{position}")]
+    wrong = [
+        row
+        for position in range(40)
+        for row in moved([throughput("100"), throughput(f"{90 - position}", 2)], f"t{position}")
+    ]
     [falling] = [one for one in audit(results(wrong), each_number) if one.name == "falling"]
     assert len(falling.diagnostics) == count
     assert len({cell for diagnostic in falling.diagnostics for cell in diagnostic.cells}) == 80
@@ -70,7 +74,7 @@ def test_the_numbers_that_deviate_most_are_shown():
     rows = []
     for position, speedup in enumerate(speedups):
         table = {"table": f"t{position}"}
-        rows += [rate("100.0", **table), rate("200.0", 2, **table), ratio("speedup", speedup, 2, **table)]
+        rows += [throughput("100.0", **table), throughput("200.0", 2, **table), ratio("speedup", speedup, 2, **table)]
     [ratios] = [one for one in audit(results(rows)) if one.name == "ratios"]
     [diagnostic] = ratios.diagnostics
     assert diagnostic.computation.startswith("5 numbers: ")

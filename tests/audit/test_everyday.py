@@ -22,16 +22,16 @@ def test_the_columns_of_a_real_table_are_understood(name, snapshot):
 #: The right number in each real table, a wrong one in its stead, and the check that must find it.
 DAMAGED = [
     ("torchtitan_asyncTP_h100.md", "| 1.16 |", "| 1.26 |", "ratios"),
-    ("timm_benchmark_train_amp_nchw_rtx3090.csv", "10001.12", "11001.12", "task_rates"),
+    ("timm_benchmark_train_amp_nchw_rtx3090.csv", "10001.12", "11001.12", "task_throughputs"),
     ("megatron_bridge_performance_summary.md", "| 1635 |", "| 1735 |", "utilisation"),
-    ("ezpz_hf_trainer_polaris_aurora.md", "250.61", "260.61", "device_rates"),
-    ("ezpz_hf_trainer_polaris_aurora.md", "8.021", "9.021", "token_rates"),
+    ("ezpz_hf_trainer_polaris_aurora.md", "250.61", "260.61", "device_throughputs"),
+    ("ezpz_hf_trainer_polaris_aurora.md", "8.021", "9.021", "token_throughputs"),
     ("colossalai_benchmark.md", "17.13 samp/s", "18.13 samp/s", "utilisation"),
-    ("jax_toolbox_maxtext.md", "22.19", "23.19", "task_rates"),
-    ("tpu_recipes_ironwood.md", "2,425.75", "2,725.75", "task_rates"),
+    ("jax_toolbox_maxtext.md", "22.19", "23.19", "task_throughputs"),
+    ("tpu_recipes_ironwood.md", "2,425.75", "2,725.75", "task_throughputs"),
     ("llm_foundry_mpt.md", "42.57", "44.57", "utilisation"),
     ("llm_foundry_mpt.md", "| 42.57 | 56.76", "| 42.57 | 76.56", "recomputation"),
-    ("llm_foundry_mpt.md", "66523 | 1039", "66523 | 1139", "device_rates"),
+    ("llm_foundry_mpt.md", "66523 | 1039", "66523 | 1139", "device_throughputs"),
     ("flagperf_efficientnet.md", "4686", "46860", "above_linear"),
 ]
 
@@ -118,11 +118,11 @@ MADE_UP = {
         None,
         ["ratios"],
     ),
-    "efficiency from the rate of a device": ("GPUs,img/s/GPU,Efficiency|1,352.7,100%|8,328.8,93.2%", None, []),
+    "efficiency from the throughput of a device": ("GPUs,img/s/GPU,Efficiency|1,352.7,100%|8,328.8,93.2%", None, []),
     "a step time in a wrong unit": (
         "GPUs,GBS,Step time (s),img/s|8,256,101.0,2534.7",
         None,
-        ["task_rates"],
+        ["task_throughputs"],
     ),
     "a wrong share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,55.1%", None, ["utilisation"]),
     "metrics as rows below the devices": (
@@ -143,14 +143,18 @@ MADE_UP = {
         ["ratios"],
     ),
     "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
-    "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
+    "devices in the label of a row": (
+        "config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0",
+        None,
+        ["device_throughputs"],
+    ),
     "comments above the header": (
         "# DALI, on V100|# in March|GPUs,img/s,speedup|1,100.0,1.00|2,190.0,1.80",
         None,
         ["ratios"],
     ),
     "a header that begins with #": ("# GPUs,img/s,speedup|1,100.0,1.00|2,190.0,1.80", None, ["ratios"]),
-    "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
+    "a throughput in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 
 
@@ -166,7 +170,7 @@ def test_a_column_of_decimals_with_commas_separates_no_rows(read_table):
     assert [column.meaning.name for column in tables.columns] == ["world_size", "", "throughput"]
 
 
-def test_a_rate_next_to_its_runs_and_their_mean_is_a_number_of_its_own(read_table):
+def test_a_throughput_next_to_its_runs_and_their_mean_is_a_number_of_its_own(read_table):
     results = read_table("GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n").results
     [run_lists] = [check for check in audit(results) if check.name == "run_lists"]
     assert [diagnostic.cells[0].key for diagnostic in run_lists.diagnostics] == ["table.csv/row 2/throughput/mean"]

@@ -48,17 +48,17 @@ FOUND = {
         f"world_size,throughput,speedup\n1,{THIRD!r},1.0\n3,{2 * THIRD!r},{2.0 + 1e-15!r}\n",
         [],
     ),
-    "the rate of the baseline in a column": (
+    "the throughput of the baseline in a column": (
         "Group,Devices,Throughput (samples/s),Baseline throughput (samples/s),Speedup (×)\n"
         "local,1,40.1,40.1,1\nasync,1,50.2,40.1,1.25\nasync,2,70.4,40.1,1.86\n",
         [("ratios", "1.86")],
     ),
-    "rates of nothing": (
+    "throughputs of nothing": (
         "world_size,throughput,speedup\n1,0,1\n2,190.0,1.90\n",
         [("above_zero", "0"), ("ratios", "1"), ("ratios", "1.90")],
     ),
     **{
-        f"rates as {head}": (f"world_size,{head},speedup\n1,100,1.00\n4,370,3.90\n", [("ratios", "3.90")])
+        f"throughputs as {head}": (f"world_size,{head},speedup\n1,100,1.00\n4,370,3.90\n", [("ratios", "3.90")])
         for head in ("images/s", "Throughput (img/sec)", "train_samples_per_second", "Seq / s")
     },
     "columns that separate curves": (
@@ -181,12 +181,12 @@ UNUSED = {
     "runs by another name": "GPUs,throughput_run1,throughput_run2,avg\n1,100.0,102.0,101.0\n",
     "a batch of unknown scope, a time of unknown unit": "GPUs,batch size,step time,img/s\n8,256,0.101,2534.7\n",
     "a deviation without its runs": "GPUs,img/s,std\n8,2534.7,12.1\n",
-    "a rate of a node": "nodes,GPUs,img/s,img/s/node\n2,16,4800,2400\n",
+    "a throughput of a node": "nodes,GPUs,img/s,img/s/node\n2,16,4800,2400\n",
     "steps of a device": "GPUs,img/s,steps/s/GPU\n2,4800,2.1\n",
     "FLOP/s of nothing named": "GPUs,img/s,TFLOP/s\n2,4800,210\n",
     "an evaluation": "GPUs,eval img/s,img/s\n2,4800,2400\n",
     **{
-        f"a rate that its name multiplies: {name}": f"GPUs,{name},Step time (ms),GBS\n1,1.0,128,128\n"
+        f"a throughput that its name multiplies: {name}": f"GPUs,{name},Step time (ms),GBS\n1,1.0,128,128\n"
         for name in ("Throughput (k images/s)", "thousand tokens/s", "images/s (×1000)", "(M tok/s)")
     },
 }

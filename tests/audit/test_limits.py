@@ -17,8 +17,8 @@ from dlperf_study.audit.result_frames import read_published_results
 from dlperf_study.study.device_peaks import known_peaks
 from dlperf_study.training import models
 from dlperf_study.training.models._base import Model
-from tests.audit.tables import rate as rate_of
 from tests.audit.tables import results
+from tests.audit.tables import throughput as throughput_of
 
 CLASSES = {224: 1000, 256: 100, 32: 10}
 OURS = [work for work in works() if work.model in models.names() and isinstance(models.load(work.model), Model)]
@@ -64,19 +64,21 @@ def test_no_published_number_of_dlperf_takes_more_than_its_devices_have():
     """But for convolutions in float32, of which Winograd's algorithm may save a part."""
     sources = [name for name in load()["source"].unique() if name.startswith("dlperf_")]
     shares: dict[str, list[float]] = {"amp_fp16": [], "fp32": []}
-    for rate in read_published_results(sources).select(THROUGHPUT):
-        work, peak = find_work(rate, printed_sample_size(rate)), find_device_peak(rate)
-        if work and peak and rate.world_size:
-            shares[str(rate.get("precision"))].append(required_flops(rate, work) / peak.flops)
-            assert not is_impossible(rate, work, peak)
-            assert shares[str(rate.get("precision"))][-1] <= 1 or work.convolutional
+    for throughput in read_published_results(sources).select(THROUGHPUT):
+        work, peak = find_work(throughput, printed_sample_size(throughput)), find_device_peak(throughput)
+        if work and peak and throughput.world_size:
+            shares[str(throughput.get("precision"))].append(required_flops(throughput, work) / peak.flops)
+            assert not is_impossible(throughput, work, peak)
+            assert shares[str(throughput.get("precision"))][-1] <= 1 or work.convolutional
     assert len(shares["amp_fp16"]) > 100
     assert max(shares["amp_fp16"]) <= 1
     assert 1 < max(shares["fp32"]) < 1.4
 
 
 def test_float32_may_be_computed_as_tf32_where_nobody_says_which():
-    [rate] = results([rate_of("1", device_name="NVIDIA A100-SXM4-80GB", precision="fp32")]).select(THROUGHPUT)
-    peak = find_device_peak(rate)
+    [throughput] = results([throughput_of("1", device_name="NVIDIA A100-SXM4-80GB", precision="fp32")]).select(
+        THROUGHPUT
+    )
+    peak = find_device_peak(throughput)
     assert peak is not None
     assert (peak.flops, peak.number_format) == (156e12, "tf32")

@@ -35,7 +35,7 @@ def diagnostics(dataset):
 def test_a_sound_study_has_no_diagnostic(dataset):
     checked = {one.name: one for one in audit(read_dataset_results(dataset))}
     assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
-    compared = ("ratios", "efficiency", "task_rates", "run_lists", "physical_limits", "falling")
+    compared = ("ratios", "efficiency", "task_throughputs", "run_lists", "physical_limits", "falling")
     for name in (*compared, "interval", "above_zero"):
         assert checked[name].examined > 0, name
     for name in ("world_size", "global_batch"):
@@ -60,7 +60,7 @@ def test_every_completed_run_belongs_to_its_configuration(dataset):
 
 
 def test_a_run_in_no_round_makes_no_ratio_wrong(paths):
-    """It counts for its rate, and not for the ratio of runs of the same round."""
+    """It counts for its throughput, and not for the ratio of runs of the same round."""
     example_study(paths, (1, 2))
     run = write_run(paths, TWO, 4, Recipe(compute_seconds=0.0805))
     change(run, order="by hand", round=None, position=None)
@@ -74,7 +74,7 @@ def test_a_number_changed_afterwards_is_found(dataset):
     assert checks == {"ratios", "efficiency", "interval"}
 
 
-def test_a_ratio_is_the_quotient_of_its_rates_also_where_rounds_are_missing(paths):
+def test_a_ratio_is_the_quotient_of_its_throughputs_also_where_rounds_are_missing(paths):
     write_study(paths, [Planned(ONE, runs=3), Planned(TWO, runs=5)])
     dataset = collect(paths)
     row = dataset.configurations.set_index("configuration_id").loc[TWO.configuration_id]
@@ -112,7 +112,7 @@ def test_a_falling_curve_of_runs_in_blocks_is_a_note(paths, order, severity):
     assert diagnostic.severity is severity
 
 
-def test_an_impossible_rate_is_found(paths):
+def test_an_impossible_throughput_is_found(paths):
     write_study(paths, [Planned(ONE, Recipe(flops_per_sample=1e12))])
     [diagnostic] = diagnostics(collect(paths))
     assert diagnostic.check == "physical_limits"

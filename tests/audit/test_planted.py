@@ -7,13 +7,13 @@ from dlperf_study.audit.audit import audit
 _RUNS = "cell,metric,value,world_size,estimator,runs_of"
 #: A table, by what is wrong with it; and the check that must find it.
 PLANTED = {
-    "rates are multiplied by the devices": ("scopes", "world_size,throughput|1,100.0|2,390.0|4,1480.0"),
-    "one rate is of a node": (
+    "throughputs are multiplied by the devices": ("scopes", "world_size,throughput|1,100.0|2,390.0|4,1480.0"),
+    "one throughput is of a node": (
         "scopes",
         "world_size,nodes,devices_per_node,throughput|8,1,8,2630.5|16,2,8,5190.1|32,4,8,2555.7",
     ),
     "efficiency in per cent": ("ratios", "world_size,throughput,efficiency|1,100.0,100|2,195.2,97.6|4,370.0,92.5"),
-    "rates and speedups are swapped": (
+    "throughputs and speedups are swapped": (
         "ratios",
         "world_size,throughput,speedup|1,1.00,100.0|2,1.95,195.2|4,3.70,370.0",
     ),
@@ -34,12 +34,12 @@ PLANTED = {
         "efficiency",
         "world_size,throughput,speedup,efficiency|8,760.0,1.00,1.00|16,1480.0,1.95,0.12|32,2800.0,3.68,0.12",
     ),
-    "a ratio without its rate": ("ratios", "world_size,throughput,speedup|1,100.0,1.00|2,nan,1.95|4,370.0,3.70"),
+    "a ratio without its throughput": ("ratios", "world_size,throughput,speedup|1,100.0,1.00|2,nan,1.95|4,370.0,3.70"),
     "a point for the comma of thousands": (
         "ratios",
         "world_size,throughput,speedup|1,100,1.00|8,780,7.80|16,1.480,14.80",
     ),
-    "efficiencies beside speedups, without rates": (
+    "efficiencies beside speedups, without throughputs": (
         "efficiency",
         "world_size,speedup,efficiency|1,1.00,100%|2,1.90,95%|4,3.60,80%",
     ),

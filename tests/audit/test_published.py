@@ -44,7 +44,7 @@ def test_every_ratio_of_the_five_studies_is_right_within_a_unit_or_reported(cell
     points = cells[(cells["metric"] == "throughput") & (cells["estimator"] != "run")]
     for ratio in ours.itertuples():
         same = points[(points["series"] == ratio.series) & (points["world_size"] == ratio.world_size)]
-        rates = same.loc[same["estimator"] == ratio.estimator, "value"]
-        exact = Fraction(rates.iloc[0]) / Fraction(values[ratio.baseline])
+        throughputs = same.loc[same["estimator"] == ratio.estimator, "value"]
+        exact = Fraction(throughputs.iloc[0]) / Fraction(values[ratio.baseline])
         off = abs(exact - Fraction(ratio.value))
         assert off <= Fraction(ratio.resolution) * Fraction("1.0001") or ratio.cell in reported, ratio.cell

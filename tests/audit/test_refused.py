@@ -19,7 +19,7 @@ TABLES = {
     "an open quote": 'a,b\n1,"2\n',
     "no column of a metric": "devices,rate\n1,100\n",
     "no column of a metric in everyday wording": "GPUs,note\n1,fast\n",
-    "a unit after a rate": "world_size,throughput\n1,100x\n",
+    "a unit after a throughput": "world_size,throughput\n1,100x\n",
     "too large": "metric,value\nspeedup,1e308\n",
     "too small": "metric,value\nspeedup,-2e-31\n",
     "an unknown metric": "metric,value\nspedup,1\n",
@@ -27,7 +27,7 @@ TABLES = {
     "a ratio to nothing": "world_size,computation_to_communication\n2,10 : 0\n",
     "a word as value": "metric,value\nspeedup,fast\n",
     "a word as condition": "metric,value,world_size\nspeedup,1,one\n",
-    "a word as rate": "world_size,throughput\n1,quick\n2,fast\n",
+    "a word as throughput": "world_size,throughput\n1,quick\n2,fast\n",
     "three errors": "world_size,throughput\none,1\n1,2,3\ny,inf\n",
     "many digits": f"world_size,throughput\n1,{'9' * 400}\n",
     "more errors than are listed": "world_size,throughput\n" + "".join(f"x{row},1\n" for row in range(12)),
@@ -121,7 +121,7 @@ def test_an_error_has_a_prefix(refused):
 
 #: Tables that are read in part: what is refused, and the results that are left.
 IN_PART = {
-    "a word as rate": ("GPUs,img/s,speedup\n1,100,1\n2,fast,1.9\n", ["100", "1", "1.9"]),
+    "a word as throughput": ("GPUs,img/s,speedup\n1,100,1\n2,fast,1.9\n", ["100", "1", "1.9"]),
     "a word as a number of devices": ("GPUs,img/s\n1,100\n2.5,150\n4,390\n", ["100", "390"]),
     "a field too few": ("GPUs,img/s\n1,100\n2\n4,390\n", ["100", "390"]),
     "a separator in a wrong place": ('GPUs,img/s\n1,"1,00.0"\n4,390.0\n', ["390.0"]),

@@ -3,27 +3,27 @@ import pytest
 
 from dlperf_study.audit.result_frames import long_frame, read_results_frame
 from dlperf_study.core.errors import TableError
-from tests.audit.tables import rate, ratio, results, runs
+from tests.audit.tables import ratio, results, runs, throughput
 
 
 def test_a_dash_is_no_cell_and_a_key_is_there_once():
-    table = pd.DataFrame([rate("100"), rate("200", 2) | {"value": float("nan"), "printed": "-"}])
+    table = pd.DataFrame([throughput("100"), throughput("200", 2) | {"value": float("nan"), "printed": "-"}])
     assert [cell.key for cell in read_results_frame(table).cells] == ["table/throughput/1"]
     with pytest.raises(TableError, match="column cell has"):
-        results([rate("100"), rate("100")])
+        results([throughput("100"), throughput("100")])
 
 
 @pytest.mark.parametrize("name", ["metric", "value"])
 def test_a_missing_column_is_named(name):
     with pytest.raises(TableError, match=f"column {name} is missing"):
-        read_results_frame(pd.DataFrame([rate("100")]).drop(columns=name))
+        read_results_frame(pd.DataFrame([throughput("100")]).drop(columns=name))
 
 
 def test_a_cell_reads_as_it_was_printed_and_has_the_devices_of_its_nodes():
     [cell] = results([ratio("efficiency", "78.64%", 20)]).cells
     assert (cell.text, cell.value) == ("78.64%", pytest.approx(0.7864))
     assert (cell.baseline, cell.world_size) == ("table/throughput/1", 20)
-    [cell] = results([rate("100") | {"world_size": None, "nodes": 4, "devices_per_node": 8}]).cells
+    [cell] = results([throughput("100") | {"world_size": None, "nodes": 4, "devices_per_node": 8}]).cells
     assert cell.world_size == 32
 
 
@@ -31,14 +31,14 @@ def test_without_a_word_for_it_a_series_is_what_only_devices_tell_apart():
     rows = []
     for batch in (32, 64):
         for devices in (1, 2, 4):
-            row = rate("100", devices, cell=f"{batch}/{devices}", nodes=devices, batch_per_device=batch)
+            row = throughput("100", devices, cell=f"{batch}/{devices}", nodes=devices, batch_per_device=batch)
             rows.append(row | {"series": None})
     lengths = [len(curve) for curve in results(rows).curves()]
     assert lengths == [3, 3]
 
 
 def test_runs_are_no_summaries():
-    table = results([rate("397.78"), *runs(["397.44", "398.05"])])
+    table = results([throughput("397.78"), *runs(["397.44", "398.05"])])
     assert [cell.text for cell in table.select("throughput")] == ["397.78"]
     assert [run.text for run in table.list_runs(table.cells[0])] == ["397.44", "398.05"]
 
@@ -63,6 +63,6 @@ def test_a_wide_frame_has_a_cell_for_every_metric():
 
 def test_a_wide_frame_brings_its_intervals():
     table = read_results_frame(long_frame(WIDE, "study"))
-    known = table.rate(table.by_key["study/two/throughput"])
+    known = table.throughput(table.by_key["study/two/throughput"])
     interval = known.logarithm.factor_interval()
     assert interval.high / interval.low == pytest.approx(20.0 / 18.0)

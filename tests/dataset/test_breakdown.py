@@ -49,7 +49,7 @@ def test_a_run_that_trains_alone_counts_and_nothing_is_wrong_with_it(dataset):
     assert not about["subject"].isin([*PARTS, "runs_completed", "evidence"]).any(), about["message"].tolist()
 
 
-def test_rates_are_of_all_runs_and_parts_of_those_that_measured_them(dataset):
+def test_throughputs_are_of_all_runs_and_parts_of_those_that_measured_them(dataset):
     row, steps = row_of(dataset, TWO), SECONDS + EXPOSED
     assert row["throughput"] == pytest.approx(stats.gmean(TWO.global_batch / steps))
     assert (row["step_seconds"], row["broken_down_step_seconds"]) == pytest.approx((steps.mean(), steps[3:].mean()))

@@ -204,10 +204,10 @@ def test_the_last_of_many_dates_departs_from_the_earlier_ones(six_dates):
     assert [date.name for date in comparison.earlier] == [f"example@{number}" for number in range(1, 6)]
     slower = comparison.throughputs[0]
     assert (slower.configuration_id, slower.significance.word) == (TWO.configuration_id, SLOWER)
-    rates = [date.throughputs[TWO.configuration_id].logarithms.values.mean() for date in six_dates]
-    assert slower.dates.departure.mean == pytest.approx(rates[-1] - sum(rates[:5]) / 5)
-    assert slower.dates.departure.freedom == 4
-    assert slower.dates.log_ratio.mean == pytest.approx(rates[-1] - rates[-2])
+    throughputs = [date.throughputs[TWO.configuration_id].logarithms.values.mean() for date in six_dates]
+    assert slower.dates.change_against_mean.mean == pytest.approx(throughputs[-1] - sum(throughputs[:5]) / 5)
+    assert slower.dates.change_against_mean.freedom == 4
+    assert slower.dates.log_ratio.mean == pytest.approx(throughputs[-1] - throughputs[-2])
     counts, slowest, *_ = page_findings.history(comparison).sentences
     assert "against the mean of 5 earlier sessions, 2 configurations: 1 slower" in counts
     assert slowest.startswith("ResNet-50, 2 devices: throughput after / mean of earlier sessions 0.5")
@@ -255,7 +255,7 @@ def test_only_earlier_dates_tell_how_dates_differ(six_dates):
     for before, after, earlier in ((0, 1, 1), (2, 1, 1), (0, 4, 4), (0, 5, 5), (5, 0, 0)):
         comparison = compare_measurements(six_dates[before], six_dates[after])
         assert [date.name for date in comparison.earlier] == names[:earlier]
-        assert (comparison.throughputs[0].dates.departure is not None) == (earlier == 5)
+        assert (comparison.throughputs[0].dates.change_against_mean is not None) == (earlier == 5)
     # Another study is compared with all dates of the one before.
     write_study(StudyPaths.of("other"), [Planned(replace(ONE, study="other"), SOONER)])
     comparison = compare_measurements(find_measurement("example@5"), find_measurement("other"))
@@ -271,10 +271,10 @@ def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
         for change in compare_measurements(*study_measurements("example")[-2:]).throughputs
     }
     assert (
-        changes[ONE.configuration_id].dates.departure is None
+        changes[ONE.configuration_id].dates.change_against_mean is None
         or changes[ONE.configuration_id].significance.word != SLOWER
     )
-    assert changes[TWO.configuration_id].dates.departure is not None
+    assert changes[TWO.configuration_id].dates.change_against_mean is not None
 
 
 def test_speedups_over_different_baselines_are_not_compared(paths):

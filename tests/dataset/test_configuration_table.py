@@ -15,7 +15,9 @@ from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.study.communication import COLLECTIVE_KINDS
 from tests.evidence_factory import Planned, Recipe, configuration, edit_log, example_study, write_study
 
-RATES, SIGNED, POSITIVE, FACTS = map(summarised, (Summary.GEOMETRIC, Summary.MEAN, Summary.POSITIVE_MEAN, Summary.FACT))
+THROUGHPUTS, SIGNED, POSITIVE, FACTS = map(
+    summarised, (Summary.GEOMETRIC, Summary.MEAN, Summary.POSITIVE_MEAN, Summary.FACT)
+)
 ONE, FOUR = configuration(), configuration(devices_per_node=4)
 
 
@@ -48,12 +50,12 @@ ELSEWHERE = (
 )
 
 
-@pytest.mark.parametrize("column", [name for name in RATES if not name.startswith(ELSEWHERE)])
-def test_a_rate_is_the_geometric_mean_over_the_runs_with_its_interval(dataset, column):
-    rates, summary = values(dataset, FOUR, column), row(dataset, FOUR)
-    assert summary[column] == pytest.approx(geometric_mean(rates))
+@pytest.mark.parametrize("column", [name for name in THROUGHPUTS if not name.startswith(ELSEWHERE)])
+def test_a_throughput_is_the_geometric_mean_over_the_runs_with_its_interval(dataset, column):
+    throughputs, summary = values(dataset, FOUR, column), row(dataset, FOUR)
+    assert summary[column] == pytest.approx(geometric_mean(throughputs))
     ends = (summary[f"{column}_low"], summary[f"{column}_high"])
-    assert ends == pytest.approx(tuple(np.exp(t_interval(np.log(rates)))))
+    assert ends == pytest.approx(tuple(np.exp(t_interval(np.log(throughputs)))))
 
 
 #: Of long windows, of compiled networks, and of runs with telemetry: see test_resources.py.
@@ -101,7 +103,9 @@ def summary_of(column, runs):
 
 
 def test_every_measured_column_has_columns_for_its_interval():
-    assert {f"{name}_{bound}" for name in (*RATES, *SIGNED, *POSITIVE) for bound in ("low", "high")} <= COLUMNS.keys()
+    assert {
+        f"{name}_{bound}" for name in (*THROUGHPUTS, *SIGNED, *POSITIVE) for bound in ("low", "high")
+    } <= COLUMNS.keys()
 
 
 def test_the_parts_of_a_step_add_up(dataset):
@@ -126,7 +130,11 @@ def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset, snapsh
     summary = row(dataset, configuration(precision="fp16"))
     assert summary.unsupported_reason == snapshot
     assert (summary.runs_planned, summary.runs_completed) == (0, 0)
-    assert summary[["throughput", "speedup", "baseline_significance", *RATES, *SIGNED, *POSITIVE, *FACTS]].isna().all()
+    assert (
+        summary[["throughput", "speedup", "baseline_significance", *THROUGHPUTS, *SIGNED, *POSITIVE, *FACTS]]
+        .isna()
+        .all()
+    )
 
 
 def test_failed_runs_are_not_summarised(paths):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.core.wording import rate_text
+from dlperf_study.core.wording import throughput_text
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run, write_study
@@ -107,10 +107,10 @@ def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
 
 
 @pytest.mark.parametrize(
-    ("rate", "text"), [(29.1, "29.10"), (26.371, "26.37"), (1234.5, "1234.50"), (0.012345, "0.01235")]
+    ("throughput", "text"), [(29.1, "29.10"), (26.371, "26.37"), (1234.5, "1234.50"), (0.012345, "0.01235")]
 )
-def test_rates_of_one_sentence_have_the_same_decimals(rate, text):
-    assert rate_text(rate) == text
+def test_throughputs_of_one_sentence_have_the_same_decimals(throughput, text):
+    assert throughput_text(throughput) == text
 
 
 @pytest.mark.parametrize(("exposed", "count"), [(0.03, 1), (0.01, 0)])

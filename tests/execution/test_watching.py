@@ -18,7 +18,7 @@ from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.report import terminal_answer
 from dlperf_study.report.formatting import format_column
 from dlperf_study.report.progress_page import CAVEAT, SoFar, page, time_left
-from dlperf_study.report.terminal_answer import Rates
+from dlperf_study.report.terminal_answer import Throughputs
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from tests.execution.constructed import measure_here, perform_one
@@ -89,7 +89,7 @@ def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys
         raise KeyError("a column")
 
     measure_here(lambda configuration, runs: perform_one(configuration, runs, monkeypatch), monkeypatch)
-    monkeypatch.setattr(terminal_answer, "configuration_rates", broken)
+    monkeypatch.setattr(terminal_answer, "configuration_throughputs", broken)
     with watched(Watcher(StudyPaths.of(plan.study), plan.title)) as watcher:
         result = run_study(plan, load_cluster(plan.cluster), lambda _: None, watch=watcher)
     assert (result.measured, result.failures) == (RUNS, [])
@@ -125,8 +125,10 @@ def test_the_end_is_a_clock_time_and_has_a_date_where_it_is_another_day(snapshot
 
 
 def test_a_page_warns_of_conclusions_until_the_study_is_over_and_escapes_its_title():
-    rates = Rates(["", "samples/s"], [["one", "1"]], ["█"], "")
-    so_far = SoFar("A <b>title</b>", "To <b>do</b>: 1 run.", datetime(2024, 5, 1, 10), runs_known=1, rates=rates)
+    throughputs = Throughputs(["", "samples/s"], [["one", "1"]], ["█"], "")
+    so_far = SoFar(
+        "A <b>title</b>", "To <b>do</b>: 1 run.", datetime(2024, 5, 1, 10), runs_known=1, throughputs=throughputs
+    )
     assert CAVEAT in page(so_far)
     assert CAVEAT not in page(replace(so_far, is_over=True))
     assert "<b>" not in page(so_far)

@@ -52,7 +52,7 @@ def test_a_speedup_has_its_efficiency_and_its_exposed_communication():
     [comparison] = scaling.speedups(two_devices())
     assert isinstance(comparison, Comparison)
     assert (comparison.subject, comparison.baseline) == (TWO.configuration_id, ONE.configuration_id)
-    assert comparison.outcome == FASTER
+    assert comparison.significance == FASTER
     assert comparison.ratio.value == pytest.approx(RATIO, rel=0.02)
     assert comparison.efficiency.value == pytest.approx(RATIO / 2, rel=0.02)
     assert comparison.exposed.value == pytest.approx(0.024 / 0.104, rel=0.05)
@@ -61,7 +61,7 @@ def test_a_speedup_has_its_efficiency_and_its_exposed_communication():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "changes", "outcome", "ratio"),
+    ("seconds", "changes", "significance", "ratio"),
     [
         (0.080, {}, EQUAL, 1),
         (0.120, {}, SLOWER, 0.09 / 0.13),
@@ -69,13 +69,13 @@ def test_a_speedup_has_its_efficiency_and_its_exposed_communication():
         (0.0801, {"noise": 0.05, "target_ci": 0.001}, NO_SIGNIFICANT_DIFFERENCE, 1),
     ],
 )
-def test_a_reference_is_compared_by_the_outcome_of_the_table(seconds, changes, outcome, ratio):
+def test_a_reference_is_compared_by_the_outcome_of_the_table(seconds, changes, significance, ratio):
     [comparison] = scaling.references(frameworks(seconds, **changes))
     assert isinstance(comparison, Comparison)
-    assert comparison.outcome == outcome
+    assert comparison.significance == significance
     assert comparison.ratio.value == pytest.approx(ratio, rel=0.02)
     assert (comparison.efficiency, comparison.exposed) == (None, None)
-    assert comparison.cause == ("computation" if outcome in (FASTER, SLOWER) else None)
+    assert comparison.cause == ("computation" if significance in (FASTER, SLOWER) else None)
 
 
 def test_of_many_comparisons_there_are_counts_and_the_two_largest():
@@ -92,24 +92,27 @@ def test_an_implausible_ratio_is_in_no_other_count():
     assert isinstance(first, Implausible)
     assert first.columns == ("speedup", "efficiency")
     assert isinstance(counts, ComparisonCounts)
-    assert (counts.total, counts.implausible, sum(count for _, count in counts.outcomes)) == (5, 1, 4)
+    assert (counts.total, counts.implausible, sum(count for _, count in counts.significances)) == (5, 1, 4)
     assert not any(comparison.is_doubtful for comparison in largest)
 
 
 def test_a_doubtful_ratio_is_marked_whatever_its_outcome():
     dataset = two_devices(Recipe(compute_seconds=0.01, exposed_communication_seconds=0.001))
-    outcomes = dataset.configurations["baseline_significance"]
-    for outcome in (EQUAL, NO_SIGNIFICANT_DIFFERENCE, FASTER):
-        changes = {"baseline_significance": outcomes.mask(outcomes.notna(), outcome), "speedup_equal_within": 0.1}
+    significances = dataset.configurations["baseline_significance"]
+    for significance in (EQUAL, NO_SIGNIFICANT_DIFFERENCE, FASTER):
+        changes = {
+            "baseline_significance": significances.mask(significances.notna(), significance),
+            "speedup_equal_within": 0.1,
+        }
         _, comparison = pages.scaling(replace(dataset, configurations=dataset.configurations.assign(**changes)))
         assert comparison.is_doubtful
 
 
 def test_a_ci_without_1_and_no_difference_needs_the_correction():
     dataset = two_devices()
-    outcomes = dataset.configurations["baseline_significance"]
+    significances = dataset.configurations["baseline_significance"]
     undecided = dataset.configurations.assign(
-        baseline_significance=outcomes.mask(outcomes.notna(), NO_SIGNIFICANT_DIFFERENCE)
+        baseline_significance=significances.mask(significances.notna(), NO_SIGNIFICANT_DIFFERENCE)
     )
     [before] = scaling.speedups(dataset)
     [after] = scaling.speedups(replace(dataset, configurations=undecided))

@@ -63,7 +63,7 @@ FACTS = {
     "mllog_constructed": {"global_batch_size": "3264", "submission_benchmark": "resnet"},
 }
 #: Sample of today: nodes, devices per node, batch per device; samples/s; its relative error by rounding; printed as.
-RATES = {
+THROUGHPUTS = {
     # 2.7330 samples/s of the job, which is 16 times that of a device.
     "composer_real.log": ((2, 8, 64), 2.733, 1e-9, "samples/s of the job"),
     "composer_two_batches_constructed.log": ((1, 8, 8), 65.0, 0.01, "samples/s of the job"),
@@ -97,10 +97,10 @@ RATES = {
     # 63 ms between two lines.
     "modded_nanogpt_2026_constructed.log": ((1, 8, 16), 128 / 0.063, 1e-9, "s of the job"),
     # Epochs of 507 s: 2306 images per second of the job, 288.3 printed.
-    "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a rate of no stated unit of each device"),
+    "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a throughput of no stated unit of each device"),
     # 32 samples in 2 s, evaluations of 20 s between them.
     "mllog_nemo_constructed.log": ((1, 8, 1), 16.0, 1e-3, "s of the job"),
-    "mllog_nemo_throughput_constructed.log": ((1, 8, 1), 16.0, 1e-9, "a rate of no stated unit of the job"),
+    "mllog_nemo_throughput_constructed.log": ((1, 8, 1), 16.0, 1e-9, "a throughput of no stated unit of the job"),
     # "about 560 ms per iteration", 12 × 5 × 8 sequences.
     "nanogpt_real.log": ((1, 8, 60), 480 / 0.5628, 2e-3, "s of the job"),
     "nanogpt_mfu_real.log": ((1, 1, 64), 64 / 0.894, 0.01, "s of the job"),

@@ -13,8 +13,8 @@ RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
 
 
 def rows(*printed):
-    steps, rates = zip(*printed, strict=True)
-    values = {"learning_rate": np.array(rates), "throughput": np.full(len(rates), 100.0)}
+    steps, learning_rates = zip(*printed, strict=True)
+    values = {"learning_rate": np.array(learning_rates), "throughput": np.full(len(steps), 100.0)}
     return make_records(np.arange(1, len(steps) + 1), values, step=np.array(steps))
 
 
@@ -23,7 +23,7 @@ def rows(*printed):
     [
         (RISING, 3),
         ([*RISING, (9, 0), (19, 0), (29, 0), (39, 0)], 3),
-        ([(9, 0), (19, 0), *((step + 20, rate) for step, rate in RISING)], 5),
+        ([(9, 0), (19, 0), *((step + 20, throughput) for step, throughput in RISING)], 5),
         ([*RISING, (39, 0)], 4),
         ([*RISING, (39, 0), (39, 0), (9, 0), (19, 0)], 5),
         ([(9, 0), (19, 0)], 0),

@@ -84,7 +84,7 @@ def test_a_scalar_is_a_number_or_a_tensor_of_one(value):
 
 
 @pytest.mark.parametrize("tags", [("tps", "loss"), ("a/step_time", "b/step_time")])
-def test_tags_that_do_not_tell_the_rate_are_refused_by_name(refused, tags):
+def test_tags_that_do_not_tell_the_throughput_are_refused_by_name(refused, tags):
     content = b"".join(scalar(tag, SIMPLE) for tag in tags)
     with refused(LogError):
         list(event_rows(NAME, io.BytesIO(content)))

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.part_search import PARTS_VARIABLE
-from dlperf_study.dataset.ingestion.job_rates import usable_rates
+from dlperf_study.dataset.ingestion.job_throughputs import usable_throughputs
 from dlperf_study.logs import formats
 from dlperf_study.logs.format import Line, Merge
 from dlperf_study.logs.log_reader import read_log
@@ -17,14 +17,14 @@ from dlperf_study.logs.printed import MetricScope
 from dlperf_study.logs.rank_checks import JobSize
 from dlperf_study.logs.rank_merge import job_series
 from dlperf_study.logs.text_lines import compile_line
-from tests.logs.sample_numbers import FACTS, NUMBERS, RATES, SAMPLES, TODAY, TOKENS
+from tests.logs.sample_numbers import FACTS, NUMBERS, SAMPLES, THROUGHPUTS, TODAY, TOKENS
 from tests.logs.small_logs import described, read_text
 
 FORMATS = formats.all_formats()
 LINES = [line for format_ in FORMATS for line in format_.lines if isinstance(line, Line)]
-#: A log of no training, one of two formats; logs of today without a true rate.
+#: A log of no training, one of two formats; logs of today without a true throughput.
 NO_LOG, TWO_FORMATS = "no_training_real", "two_formats_real"
-WITHOUT_RATE = (
+WITHOUT_THROUGHPUT = (
     *("lightning_metrics_real.csv", "llm_c_real.log", "first_steps_of_maxtext_real.log"),
     *("mmengine_two_runs_real.log", "torchtitan_two_runs_real.log"),
 )
@@ -36,10 +36,10 @@ def sample(name):
     return next(SAMPLES.glob(f"{name}.log*"))
 
 
-def job_rates(name, size=(4, 8, 1), samples_per_epoch=1000):
+def job_throughputs(name, size=(4, 8, 1), samples_per_epoch=1000):
     logs, job = [read_log(TODAY / name)], JobSize(*size)
     extras = Extras(tokens_per_sample=TOKENS.get(name), samples_per_epoch=samples_per_epoch)
-    return usable_rates(logs, job_series(logs, job), extras, int(job.batch_per_device * job.world_size))
+    return usable_throughputs(logs, job_series(logs, job), extras, int(job.batch_per_device * job.world_size))
 
 
 def test_formats_are_found_by_name_whichever_file_provides_them(tmp_path, monkeypatch, refused):
@@ -57,12 +57,12 @@ def test_formats_are_found_by_name_whichever_file_provides_them(tmp_path, monkey
 
 @every_format
 def test_a_format_declares_what_its_numbers_mean_and_how_ranks_merge(format_):
-    """What merges them is the scope of its best rate, and whether that is a time of ranks that step together."""
+    """What merges them is the scope of its best throughput, and whether that is a time of ranks that step together."""
     assert all((format_.title, format_.program, format_.steps, format_.traps))
-    assert set(format_.rates) <= set(format_.metrics) or not format_.metrics
+    assert set(format_.throughput_metrics) <= set(format_.metrics) or not format_.metrics
     for metric in (metric for line in format_.lines if isinstance(line, Line) for metric in line.metrics):
         assert (metric.unit, metric.scope) == (format_.metrics[metric.name].unit, format_.metrics[metric.name].scope)
-    best = format_.metrics[format_.rates[0]] if format_.rates else None
+    best = format_.metrics[format_.throughput_metrics[0]] if format_.throughput_metrics else None
     if best and best.scope is MetricScope.RANK:
         slowest = format_.synchronous and best.name == "step_seconds"
         assert format_.merge is (Merge.SLOWEST if slowest else Merge.SUM)
@@ -88,22 +88,22 @@ def test_every_format_has_a_sample_that_is_recognised_and_when_it_is_cut_no_numb
     path, read_as = (samples[0], "") if samples else (sample(TWO_FORMATS), name)
     log = read_log(path, read_as)
     assert log.format.name == name
-    if path.suffix != ".log" or not log.rate_metric:
+    if path.suffix != ".log" or not log.throughput_metric:
         return
-    rates = log.series(log.rate_metric)
+    throughputs = log.series(log.throughput_metric)
     lines = path.read_bytes().splitlines(keepends=True)
-    last = int(rates.line[-1]) - 1
+    last = int(throughputs.line[-1]) - 1
     for share in np.linspace(0.3, 0.99, 12):
         kept = lines[last][: int(share * len(lines[last]))]
         with suppress(LogError):
-            cut = read_text(tmp_path, b"".join([*lines[:last], kept]), read_as).series(log.rate_metric)
-            assert {*cut.values.get(log.rate_metric, [])} <= {*rates.values[log.rate_metric]}, kept
+            cut = read_text(tmp_path, b"".join([*lines[:last], kept]), read_as).series(log.throughput_metric)
+            assert {*cut.values.get(log.throughput_metric, [])} <= {*throughputs.values[log.throughput_metric]}, kept
 
 
 def test_every_sample_has_expected_numbers():
     names = {path.name.partition(".")[0] for path in SAMPLES.glob("*.log*")}
     assert names == {*NUMBERS, NO_LOG, TWO_FORMATS}
-    assert {path.name for path in TODAY.iterdir()} - {"README.md"} >= {*RATES, *WITHOUT_RATE}
+    assert {path.name for path in TODAY.iterdir()} - {"README.md"} >= {*THROUGHPUTS, *WITHOUT_THROUGHPUT}
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -116,12 +116,12 @@ def test_the_numbers_are_those_that_are_printed(name):
     assert last[1] is None or rows.values[metric][-1] == pytest.approx(last[1], rel=1e-15)
 
 
-@pytest.mark.parametrize("name", RATES)
-def test_the_rate_of_the_job_is_as_stated(name):
-    size, expected, tolerance, printed = RATES[name]
-    rates = job_rates(name, size)
-    assert rates.steady.window.wall_rate == pytest.approx(expected, rel=tolerance)
-    assert rates.printed == printed
+@pytest.mark.parametrize("name", THROUGHPUTS)
+def test_the_throughput_of_the_job_is_as_stated(name):
+    size, expected, tolerance, printed = THROUGHPUTS[name]
+    throughputs = job_throughputs(name, size)
+    assert throughputs.steady.window.wall_throughput == pytest.approx(expected, rel=tolerance)
+    assert throughputs.printed == printed
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -135,17 +135,17 @@ def test_a_log_of_no_format_or_of_several_is_refused(name, refused):
         read_log(sample(name))
 
 
-@pytest.mark.parametrize("name", WITHOUT_RATE)
-def test_a_log_without_a_true_rate_is_refused_with_the_reason(name, refused):
+@pytest.mark.parametrize("name", WITHOUT_THROUGHPUT)
+def test_a_log_without_a_true_throughput_is_refused_with_the_reason(name, refused):
     with refused(LogError):
-        job_rates(name)
+        job_throughputs(name)
 
 
 def test_what_a_log_does_not_state_or_contradicts_is_asked_for(refused):
     with refused(LogError):
-        job_rates("ultralytics_results_real.csv", (1, 1, 16), samples_per_epoch=None)
+        job_throughputs("ultralytics_results_real.csv", (1, 1, 16), samples_per_epoch=None)
     with refused(LogError):
-        job_rates("megatron_lm_real.log", (1, 8, 4))
+        job_throughputs("megatron_lm_real.log", (1, 8, 4))
 
 
 def test_a_log_of_several_formats_can_be_read_by_name(snapshot):
@@ -185,8 +185,8 @@ def test_other_numbers_and_the_time_of_a_line_are_read_too():
         ("elasticdl_real", ""),
     ],
 )
-def test_the_rate_that_is_used_is_the_best_of_the_format(name, metric):
-    assert read_log(sample(name)).rate_metric == metric
+def test_the_throughput_that_is_used_is_the_best_of_the_format(name, metric):
+    assert read_log(sample(name)).throughput_metric == metric
 
 
 @pytest.mark.parametrize("where", [0, 150, 300], ids=["before", "inside", "after"])
@@ -199,48 +199,52 @@ def test_a_second_program_in_a_short_log_is_detected_wherever_it_is(tmp_path, wh
 
 @pytest.mark.parametrize("name", ["keras_fit_real.log", "lightning_real.log", "ultralytics_constructed.log"])
 @pytest.mark.parametrize("prefix", ["0: ", "[rank0]:", "[1,0]<stdout>:", "(train, pid=4112) ", "\x1b[36m"])
-def test_what_launchers_and_terminals_add_changes_no_rate(name, prefix, tmp_path):
+def test_what_launchers_and_terminals_add_changes_no_throughput(name, prefix, tmp_path):
     """Bars are rewritten after a carriage return, with colours."""
     lines = (TODAY / name).read_text().splitlines()
     printed = "".join(f"{prefix}{line}\x1b[0m\r" for line in lines) + "\n"
-    job = JobSize(*RATES[name][0])
+    job = JobSize(*THROUGHPUTS[name][0])
     expected = job_series([read_log(TODAY / name)], job)
-    assert job_series([read_text(tmp_path, printed.encode())], job).rate.tolist() == expected.rate.tolist()
+    assert job_series([read_text(tmp_path, printed.encode())], job).throughput.tolist() == expected.throughput.tolist()
 
 
-def test_rates_of_devices_are_copies_of_one_number():
-    """Two of four ranks print; the first step has a rate with two commas. A batch, of the clock, is in samples."""
-    rates = job_rates("torchtitan_two_ranks_constructed.log", (1, 4, 1))
-    assert (rates.unit, rates.rate.tolist(), rates.wall) == ("tokens/s", [4 * 1034697, 4 * 34880], None)
+def test_throughputs_of_devices_are_copies_of_one_number():
+    """Two of four ranks print; the first has a throughput with two commas. A batch, of the clock, is in samples."""
+    throughputs = job_throughputs("torchtitan_two_ranks_constructed.log", (1, 4, 1))
+    assert (throughputs.unit, throughputs.throughput.tolist(), throughputs.wall) == (
+        "tokens/s",
+        [4 * 1034697, 4 * 34880],
+        None,
+    )
 
 
 def test_of_means_of_epochs_all_complete_ones_but_the_first_count_by_their_steps(tmp_path):
     """Of timm's log one epoch of three is complete and has no start-up, then one more; the last has just begun."""
     text = (TODAY / "timm_constructed.log").read_text()
-    window = job_rates("timm_constructed.log", (1, 8, 128)).steady.window
+    window = job_throughputs("timm_constructed.log", (1, 8, 128)).steady.window
     assert np.flatnonzero(window.kept).tolist() == [1]
     assert window.reasons[0].endswith("1 epoch of these: 3200, 4000, 512")
     further = text.splitlines()[3].replace("Train: 1 ", "Train: 2 ").replace("4000.00/s", "2000.00/s")
     log = read_text(tmp_path, f"{text}{further}\n{text.splitlines()[4].replace('Train: 2 ', 'Train: 3 ')}\n")
-    rates = usable_rates([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
-    assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]
+    throughputs = usable_throughputs([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    assert np.flatnonzero(throughputs.steady.window.kept).tolist() == [1, 2]
     # 1250 steps at 4000, then 1250 at 2000, in samples/s.
-    assert rates.steady.window.wall_rate == pytest.approx(2 / (1 / 4000 + 1 / 2000))
-    assert rates.step.tolist() == [1250, 2500, 3750, 3750]
+    assert throughputs.steady.window.wall_throughput == pytest.approx(2 / (1 / 4000 + 1 / 2000))
+    assert throughputs.step.tolist() == [1250, 2500, 3750, 3750]
 
 
-def test_ranks_that_all_print_the_rate_of_the_job_are_not_summed(tmp_path):
+def test_ranks_that_all_print_the_throughput_of_the_job_are_not_summed(tmp_path):
     """A training that did not end has the tokens of the job so far: the last line counts, and not those of one rank."""
     text = (TODAY / "huggingface_trainer_real.log").read_text()
     copies = read_text(tmp_path, "".join(f"{line}\n" * 24 for line in text.splitlines()))
-    assert job_series([copies], JobSize(2, 12, 1)).rate.tolist() == [5.641]
+    assert job_series([copies], JobSize(2, 12, 1)).throughput.tolist() == [5.641]
     assert "'train_tokens_per_second': 1925.584" in text
     series = job_series([read_text(tmp_path, text[: text.index("{'train_runtime'")])], JobSize(2, 12, 1))
-    assert (series.rate.tolist(), series.unit) == ([50512.468], "tokens/s")
+    assert (series.throughput.tolist(), series.unit) == ([50512.468], "tokens/s")
 
 
 def test_epochs_that_count_no_step_are_equally_long(tmp_path):
     text = re.sub(r"\[ *\d+/", "[   0/", (TODAY / "timm_constructed.log").read_text())
     log = read_text(tmp_path, text)
-    rates = usable_rates([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
-    assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]
+    throughputs = usable_throughputs([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    assert np.flatnonzero(throughputs.steady.window.kept).tolist() == [1, 2]

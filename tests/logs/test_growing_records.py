@@ -72,7 +72,7 @@ def test_a_long_log_takes_about_as_much_memory_as_its_own_bytes(tmp_path):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert run.rates
-    assert run.rates.rate.size == lines
+    assert run.throughputs
+    assert run.throughputs.throughput.size == lines
     assert run.refusal == ""
     assert peak < log_bytes + BLOCK_MEMORY

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.logs.line_template import evaluation_line, needle, template_line
-from dlperf_study.logs.printed import JOB_RATE, LOSS
+from dlperf_study.logs.printed import JOB_THROUGHPUT, LOSS
 from dlperf_study.logs.text_lines import compile_line
 
-METRICS = {"rate": JOB_RATE, "loss": LOSS, "many": replace(JOB_RATE, has_thousands=True)}
+METRICS = {"rate": JOB_THROUGHPUT, "loss": LOSS, "many": replace(JOB_THROUGHPUT, has_thousands=True)}
 
 
 def numbers(template, line, *evaluation):

@@ -90,7 +90,7 @@ def test_text_that_is_not_a_number_is_not_used(tmp_path, seconds):
 
 
 @pytest.mark.parametrize("printed", ["ips: 9,500.12 images/sec", "ips: 95.0k images/sec", "ips: 9.5 K images/sec"])
-def test_a_rate_that_is_a_part_of_its_number_is_not_used(tmp_path, printed):
+def test_a_throughput_that_is_a_part_of_its_number_is_not_used(tmp_path, printed):
     log = read_text(tmp_path, PLSC + ips(9, printed))
     assert log.series("throughput").step.tolist() == list(range(1, 9))
     assert "line 9: " in messages(log)

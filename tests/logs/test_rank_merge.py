@@ -22,10 +22,10 @@ TOTAL = "Total img/sec on 8 GPU(s): 863.2 +-11.4\n"
 EPOCHS = ["".join(DLL.format([epoch, step], 100 + step) for step in range(6)) for epoch in range(2)]
 
 
-def plsc(seconds, rate):
+def plsc(seconds, throughput):
     head = "[2023/01/02 03:04:05] plsc INFO: [Train][Epoch 1/2][Iter: {}/50]"
     line = head + "loss: 6.9, batch_cost: {}, ips: {} images/sec\n"
-    return "".join(line.format(step, seconds, rate + step % 2) for step in range(1, 21))
+    return "".join(line.format(step, seconds, throughput + step % 2) for step in range(1, 21))
 
 
 def speedometer(more):
@@ -93,21 +93,21 @@ MERGED = {
         2 * [100, 101, 102, 103, 104, 105],
     ),
     "a time of 0": ([elapse(1, "0.25") + elapse(2, "0.0000")], (1, 1, 128), [512, math.nan]),
-    "rate and time make the batch": ([plsc(0.10788, 9500)], (1, 8, 128), [9501, 9500] * 10),
+    "throughput and time make the batch": ([plsc(0.10788, 9500)], (1, 8, 128), [9501, 9500] * 10),
     "a time of few digits": ([plsc(0.1, 9500)], (1, 8, 128), [9501, 9500] * 10),
     "similar copies": ([plsc(0.1078, 9500 + 50 * rank) for rank in range(2)], (1, 8, 128), [9526, 9525] * 10),
 }
 
 
-@pytest.mark.parametrize(("texts", "size", "rates"), MERGED.values(), ids=MERGED)
-def test_the_rate_of_the_job_follows_from_what_its_ranks_print(series, texts, size, rates):
+@pytest.mark.parametrize(("texts", "size", "throughputs"), MERGED.values(), ids=MERGED)
+def test_the_throughput_of_the_job_follows_from_what_its_ranks_print(series, texts, size, throughputs):
     job = series(texts, *size)
-    assert job.rate.tolist() == pytest.approx(rates, nan_ok=True)
+    assert job.throughput.tolist() == pytest.approx(throughputs, nan_ok=True)
     assert job.diagnostics == ()
 
 
 @pytest.mark.parametrize(
-    ("sample", "size", "first_rate", "unit"),
+    ("sample", "size", "first_throughput", "unit"),
     [
         ("plsc_2020_8ranks_constructed", (1, 8, 64), 1396.49, "samples/s"),
         ("gluonnlp_bert_4ranks_constructed", (1, 4, 32), 17100 + 17400 + 17200 + 16900, "tokens/s"),
@@ -116,9 +116,9 @@ def test_the_rate_of_the_job_follows_from_what_its_ranks_print(series, texts, si
         ("paddle_bert_constructed", (2, 8, 32), 0.31 * 8 * 32, "samples/s"),
     ],
 )
-def test_the_rates_of_samples_are_those_of_their_jobs(series, sample, size, first_rate, unit):
+def test_the_throughputs_of_samples_are_those_of_their_jobs(series, sample, size, first_throughput, unit):
     job = series(sample, *size)
-    assert (job.rate[0], job.unit) == (pytest.approx(first_rate), unit)
+    assert (job.throughput[0], job.unit) == (pytest.approx(first_throughput), unit)
 
 
 def test_a_rule_names_what_was_merged(series):
@@ -134,8 +134,8 @@ DIAGNOSED = {
     "one of four": ("horovod_synthetic_real", (1, 4, 32)),
     "a step of one rank": ([NINE_STEPS] * 3 + [NINE_STEPS.replace(elapse(4), "")], (1, 4, 128)),
     "a step and four ranks": ([NINE_STEPS] * 3 + [NINE_STEPS.replace(elapse(4), "")], (1, 8, 128)),
-    "the same rate twice": ([speedometer(0)] * 2, (1, 2, 128)),
-    "different rates": ([speedometer(0), speedometer(1)], (1, 2, 128)),
+    "the same throughput twice": ([speedometer(0)] * 2, (1, 2, 128)),
+    "different throughputs": ([speedometer(0), speedometer(1)], (1, 2, 128)),
 }
 
 
@@ -150,7 +150,7 @@ REFUSED = {
     "one process of eight": ("gluonnlp_bert_one_process_real", (1, 8, 16)),
     "one of twenty": ("paddle_vgg16_fluid_constructed", (20, 1, 128)),
     "no rank represents others": ("mxnet_speedometer_interval_real", (1, 8, 128)),
-    "no rate": ("elasticdl_real", (1, 1, 64)),
+    "no throughput": ("elasticdl_real", (1, 1, 64)),
     "several runs": ("tf_cnn_benchmarks_servers_real", (1, 1, 32)),
     "a trainer is missing": ([TRAINER.format(0.25)], (2, 1, 128)),
     "a rank is missing": ([SPEED.format(137, 50, 95.5, "a")], (1, 2, 32)),
@@ -163,6 +163,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("texts", "size"), REFUSED.values(), ids=REFUSED)
-def test_a_job_whose_rate_can_not_be_known_is_refused(series, refused, texts, size):
+def test_a_job_whose_throughput_can_not_be_known_is_refused(series, refused, texts, size):
     with refused(LogError):
         series(texts, *size)

@@ -161,9 +161,9 @@ CASES = [(name, text) for name, texts in VARIANTS.items() for text in texts]
 def test_other_versions_are_read_as_well(tmp_path, name, text):
     log = read_text(tmp_path, f"{text}\n")
     assert log.format.name == name
-    rows = log.series(log.rate_metric)
+    rows = log.series(log.throughput_metric)
     assert list(rows.step) == [10]
-    assert rows.values[log.rate_metric][0] in (0.25, 4.0)
+    assert rows.values[log.throughput_metric][0] in (0.25, 4.0)
     # Of a program that prints something when it is done, the end is missing.
     assert len(log.diagnostics) == bool(log.format.closing_metric)
 
@@ -181,12 +181,12 @@ OTHER_PROGRAMS = {
     "epochs in seconds": "epoch time: 2.5s, per step time: 0.25s",
     "steps in seconds": "epoch time: 2500.0 ms, per step time: 0.25 s",
     "two lines as one": "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10600/600 - 264s - loss: 6",
-    "the rate of one device": "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9]lr: 0.1, loss: 6.9, "
+    "throughput of one device": "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9]lr: 0.1, loss: 6.9, "
     "ips: 4.0 images/sec/gpu, eta: 3:01:22",
     "the same in words": "train: iter 10, loss 6.9, throughput: 4.0 samples/s per GPU",
     "seconds of a step": "epoch: 1, progress: 1/1, step: 10, loss: 6.9, ppl: 7.0, speed: 0.24 s/step, file: x",
     "milliseconds of a batch": "INFO:root:Epoch[0] Batch [10]\tSpeed: 250.0 ms/batch\taccuracy=0.2",
-    "a rate for a time": "[Pass 0, train batch 10]  loss 6.9, lr 0.1, elapse 4.0 steps/s",
+    "a throughput for a time": "[Pass 0, train batch 10]  loss 6.9, lr 0.1, elapse 4.0 steps/s",
     "thousands of steps": "[INFO] loss 6.9, lr: 0.2, epoch: 0, step: 2,100, throughput: 4.00 imgs/sec",
     "episodes": "Episode 1 has 10.0 steps, cost time: 2500.0 ms, per step time: 250.0 ms",
     "RNN-T": "DLL 2021-05-19 10:22:28.520921 - epoch    1 | iter   10/272 | loss 6.9 | utts/s     4 | took  0.25 s",

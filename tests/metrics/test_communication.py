@@ -111,7 +111,7 @@ def test_a_program_whose_computation_is_unknown_waits_at_most_as_long_as_its_slo
     assert columns["compute_seconds"] is columns["exposed_communication_seconds"] is None
 
 
-def test_the_input_rate_is_that_of_all_ranks_at_the_pace_of_the_slowest(make_run):
+def test_the_input_throughput_is_that_of_all_ranks_at_the_pace_of_the_slowest(make_run):
     times = {0: {"input": [0.5, 0.5]}, 1: {"input": [0.5, 1.5]}}
     run = make_run(times, Recipe(batch_seconds=0.1), input_only_steps=2, batch_per_device=8, **TWO)
     assert run_row(run)["input_throughput"] == pytest.approx(16 / 1.0)
@@ -286,7 +286,7 @@ def test_a_drain_belongs_to_the_time_of_the_window(make_run):
     assert throughput(run) == pytest.approx(2 * 32 * 10 / 1.4)
 
 
-def test_asynchronous_trainers_have_the_rate_of_the_servers_too(make_run):
+def test_asynchronous_trainers_have_the_throughput_of_the_servers_too(make_run):
     """One trainer ends after 2 s and one after 4 s: together they push more than the makespan says."""
     times = {0: {"training": [1.0, 1.0]}, 1: {"training": [2.0, 2.0]}}
     run = make_run(times, recipe=Recipe(communication="push_pull"), measured_steps=2, **TWO)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.metrics.network import busiest_rate, network_throughput, network_throughput_before
+from dlperf_study.metrics.network import busiest_throughput, network_throughput, network_throughput_before
 from tests.evidence_factory import configuration, write_run
 from tests.telemetry_factory import sample, with_telemetry
 
@@ -17,7 +17,7 @@ def counted(seconds: float, eth0: float, docker0: float = 0.0) -> dict[str, Any]
     return sample(seconds, [], network_bytes=sent)
 
 
-def test_the_rates_are_those_of_the_busiest_interface_before_and_in_the_window(paths):
+def test_the_throughputs_are_those_of_the_busiest_interface_before_and_in_the_window(paths):
     run = write_run(paths, configuration(devices_per_node=1, warmup_steps=20, measured_steps=100), 1)
     # The warm-up begins less than 2 s before the training window, which takes 8 s.
     before = [counted(seconds, 2.0) for seconds in (-8, -7, -6, -5, -4)]
@@ -27,10 +27,10 @@ def test_the_rates_are_those_of_the_busiest_interface_before_and_in_the_window(p
     assert network_throughput_before(measured) == pytest.approx(2 * MB)
 
 
-def test_without_counters_or_time_there_is_no_rate(paths):
+def test_without_counters_or_time_there_is_no_throughput(paths):
     run = write_run(paths, configuration(devices_per_node=1), 1)
     uncounted = with_telemetry(run, sample(-9, []), [sample(seconds, []) for seconds in range(3)], [])
     assert (network_throughput(uncounted), network_throughput_before(uncounted)) == (None, None)
-    assert busiest_rate((counted(0.0, 1.0), counted(0.5, 1.0))) is None
-    assert busiest_rate((counted(0.0, 1.0),)) is None
-    assert busiest_rate((counted(9.0, 1.0), sample(11.0, [], network_bytes={"eth0": 0}))) is None
+    assert busiest_throughput((counted(0.0, 1.0), counted(0.5, 1.0))) is None
+    assert busiest_throughput((counted(0.0, 1.0),)) is None
+    assert busiest_throughput((counted(9.0, 1.0), sample(11.0, [], network_bytes={"eth0": 0}))) is None

@@ -19,31 +19,37 @@ EQUAL = Sample(np.array([100.0, 100.0, 100.0]))
 ENTRY = Entry(configuration=TWO, baseline_id=ONE.configuration_id, reference_id=OTHER.configuration_id)
 
 
-def rates(*values):
+def throughputs(*values):
     return Sample(np.array(values, dtype=float), np.arange(1.0, len(values) + 1))
 
 
 def test_a_ratio_is_that_of_geometric_means_and_each_kind_has_its_denominator():
     ratio = throughput_ratio(
-        ENTRY, "baseline", {TWO.configuration_id: rates(150, 180, 190), ONE.configuration_id: rates(90, 100, 120)}
+        ENTRY,
+        "baseline",
+        {TWO.configuration_id: throughputs(150, 180, 190), ONE.configuration_id: throughputs(90, 100, 120)},
     )
     ratios = np.array([150 / 90, 180 / 100, 190 / 120])
     assert ratio.factor == pytest.approx(ratios.prod() ** (1 / 3))
     assert ratio.error == pytest.approx(np.log(ratios).std(ddof=1) / np.sqrt(3))
-    known = {TWO.configuration_id: rates(180), ONE.configuration_id: rates(100), OTHER.configuration_id: rates(90)}
+    known = {
+        TWO.configuration_id: throughputs(180),
+        ONE.configuration_id: throughputs(100),
+        OTHER.configuration_id: throughputs(90),
+    }
     assert [throughput_ratio(ENTRY, kind, known).factor for kind in DENOMINATORS] == pytest.approx([1.8, 2.0])
 
 
 def test_too_few_runs_give_no_interval_and_a_denominator_against_itself_is_exactly_one():
     ratio = throughput_ratio(
-        ENTRY, "baseline", {TWO.configuration_id: rates(180, 180), ONE.configuration_id: rates(90, 90, 90)}
+        ENTRY, "baseline", {TWO.configuration_id: throughputs(180, 180), ONE.configuration_id: throughputs(90, 90, 90)}
     )
     assert ratio.factor == pytest.approx(2.0)
     assert ratio.interval() is None
     ratio = throughput_ratio(
         Entry(configuration=ONE, baseline_id=ONE.configuration_id),
         "baseline",
-        {ONE.configuration_id: rates(90, 100, 120)},
+        {ONE.configuration_id: throughputs(90, 100, 120)},
     )
     assert ratio.mean == 0.0
     assert ratio.factor_interval() == Interval(1.0, 1.0)
@@ -52,7 +58,7 @@ def test_too_few_runs_give_no_interval_and_a_denominator_against_itself_is_exact
 @pytest.mark.parametrize("kind", DENOMINATORS)
 def test_without_a_measured_denominator_there_is_no_ratio(kind, refused):
     with refused(BaselineError):
-        throughput_ratio(ENTRY, kind, {TWO.configuration_id: rates(180)})
+        throughput_ratio(ENTRY, kind, {TWO.configuration_id: throughputs(180)})
 
 
 #: Mean and standard error of the logarithm of a ratio, and what is said of it alone.

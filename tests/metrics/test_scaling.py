@@ -154,12 +154,12 @@ def test_nodes_split_curves_where_servers_do_not_vary():
     assert ("parameter_servers" in factors, "nodes" in factors, "devices_per_node" in factors) == (False, True, False)
 
 
-def severities_of(rates, *parameters, **columns):
-    """Return the identity and severity of the diagnostics on points of a curve with these rates, each of three runs."""
-    table = configurations_of(*parameters).assign(throughput=rates, **columns)
+def severities_of(throughputs, *parameters, **columns):
+    """Return the identity and severity of the diagnostics on a curve of these throughputs, each of three runs."""
+    table = configurations_of(*parameters).assign(throughput=throughputs, **columns)
     table["configuration_id"] = [f"point {position}" for position in range(len(table))]
     runs = np.array([0.999, 1.0, 1 / 0.999])
-    samples = {f"point {position}": Sample(rate * runs) for position, rate in enumerate(rates)}
+    samples = {f"point {position}": Sample(throughput * runs) for position, throughput in enumerate(throughputs)}
     return [
         (diagnostic.configuration_id, diagnostic.severity) for diagnostic in curve_diagnostics(table, samples, "weak")
     ]

@@ -38,7 +38,7 @@ def test_the_interval_is_that_of_students_t(runs):
 
 
 @pytest.mark.parametrize("shift", [-0.1, -0.03, 0.03, 0.1])
-def test_two_rates_are_equal_within_the_bound_that_is_further_from_one(shift):
+def test_two_throughputs_are_equal_within_the_bound_that_is_further_from_one(shift):
     """As two one-sided tests show it: scipy gives each half of 5 %."""
     logarithms = shift + np.array([-0.01, 0.0, 0.01])
     estimate = Estimate.from_values(logarithms)
@@ -85,7 +85,7 @@ def test_intervals_of_rounded_runs_cover_as_often_as_they_claim(spread):
     assert covered / studies > 0.93
 
 
-def test_a_rate_is_the_geometric_mean_and_its_interval_that_of_the_logarithms():
+def test_a_throughput_is_the_geometric_mean_and_its_interval_that_of_the_logarithms():
     estimate = Estimate.from_values(np.log(VALUES))
     assert estimate.factor == pytest.approx(stats.gmean(VALUES))
     expected = stats.t.interval(0.95, 3, np.log(VALUES).mean(), stats.sem(np.log(VALUES)))
@@ -99,10 +99,10 @@ def in_rounds(values, rounds):
 
 @pytest.mark.parametrize("rounds", [None, np.arange(4.0)], ids=["no rounds", "rounds of one"])
 def test_independent_runs_are_compared_after_welch(rounds):
-    rates, other_rates = [19.0, 20.0, 21.5], VALUES
-    independent, other = Sample(np.array(rates)), Sample(np.array(other_rates), rounds)
+    throughputs, other_throughputs = [19.0, 20.0, 21.5], VALUES
+    independent, other = Sample(np.array(throughputs)), Sample(np.array(other_throughputs), rounds)
     estimate = log_ratio(independent, other)
-    expected = stats.ttest_ind(np.log(rates), np.log(other_rates), equal_var=False)
+    expected = stats.ttest_ind(np.log(throughputs), np.log(other_throughputs), equal_var=False)
     assert estimate.p_value() == log_ratio(other, independent).p_value() == pytest.approx(expected.pvalue)
     low, high = expected.confidence_interval(0.95)
     assert (estimate.interval().low, estimate.interval().high) == pytest.approx((low, high))
@@ -117,7 +117,7 @@ def test_runs_of_one_round_are_compared_within_it():
     assert estimate.error == pytest.approx(stats.sem(np.log(ratios)))
 
 
-def test_a_ratio_is_the_quotient_of_the_rates_also_where_rounds_are_missing():
+def test_a_ratio_is_the_quotient_of_the_throughputs_also_where_rounds_are_missing():
     """The jackknife over rounds, written out: without each round in turn."""
     first = in_rounds([111.0, 121.0, 98.0, 130.0], [1, 2, 3, 5])
     second = in_rounds([90.0, 100.0, 110.0, 80.0, 95.0], [3, 1, 2, 4, math.nan])

@@ -14,7 +14,7 @@ from dlperf_study.metrics.throughput import device_token_throughput, mean_step_t
 from tests.evidence_factory import Recipe
 
 
-def test_rates_and_steps_are_those_of_the_slowest_ranks_window(hand_made_run, make_run):
+def test_throughputs_and_steps_are_those_of_the_slowest_ranks_window(hand_made_run, make_run):
     run = hand_made_run()
     assert throughput(run) == pytest.approx(64 * 4 / 6.0)
     assert mean_step_throughput(run) == pytest.approx((64 + 64 + 64 + 64 / 3) / 4)

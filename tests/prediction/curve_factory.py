@@ -7,15 +7,22 @@ from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint, Unit
 
 
 def curve(
-    rates, unit=Unit.NODE, devices_per_unit=8, scaling=WEAK, error=None, freedom=2.0, within_node=(), laboratory=""
+    throughputs,
+    unit=Unit.NODE,
+    devices_per_unit=8,
+    scaling=WEAK,
+    error=None,
+    freedom=2.0,
+    within_node=(),
+    laboratory="",
 ):
-    """Return a curve with a rate for each number of units."""
+    """Return a curve with a throughput for each number of units."""
 
-    def point(units, devices, rate):
-        return CurvePoint(units, devices, Estimate(math.log(rate), error, freedom))
+    def point(units, devices, throughput):
+        return CurvePoint(units, devices, Estimate(math.log(throughput), error, freedom))
 
-    points = tuple(point(units, units * devices_per_unit, rate) for units, rate in rates.items())
-    inside = tuple(point(1, devices, rate) for devices, rate in within_node)
+    points = tuple(point(units, units * devices_per_unit, throughput) for units, throughput in throughputs.items())
+    inside = tuple(point(1, devices, throughput) for devices, throughput in within_node)
     return Curve(
         "made up",
         "test",

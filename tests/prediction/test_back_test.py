@@ -14,11 +14,12 @@ from tools.prediction_page import DOCS_PAGE, groups, page
 
 
 @pytest.mark.parametrize(
-    ("method", "rate"), [(back_test.same_rate, lambda n: 3.0 * n), (back_test.power_law, lambda n: 3.0 * n**0.9)]
+    ("method", "throughput"),
+    [(back_test.same_rate, lambda n: 3.0 * n), (back_test.power_law, lambda n: 3.0 * n**0.9)],
 )
-def test_a_method_continues_a_curve_that_follows_it(method, rate):
-    followed = curve({count: rate(count) for count in (1, 2, 4, 8, 16)}, Unit.DEVICE, devices_per_unit=1)
-    assert method(followed, 64) == pytest.approx(rate(64), rel=1e-6)
+def test_a_method_continues_a_curve_that_follows_it(method, throughput):
+    followed = curve({count: throughput(count) for count in (1, 2, 4, 8, 16)}, Unit.DEVICE, devices_per_unit=1)
+    assert method(followed, 64) == pytest.approx(throughput(64), rel=1e-6)
 
 
 def test_a_power_law_is_fitted_to_what_is_inside_a_node_too():
@@ -39,8 +40,8 @@ def test_the_largest_of_three_sizes_is_left_out():
 def test_a_laboratory_with_many_series_does_not_decide_the_errors():
     many = [curve({1: 10.0, 2: 20.0, 4: 40.0}, laboratory="many")] * 50
     few = [curve({1: 10.0, 2: 20.0, 4: 20.0}, laboratory=name) for name in ("one", "another")]
-    same_rate = errors_of(largest_left_out([*many, *few]))[0]
-    assert same_rate.median == pytest.approx(1.0)
+    same_throughput = errors_of(largest_left_out([*many, *few]))[0]
+    assert same_throughput.median == pytest.approx(1.0)
 
 
 def test_intervals_of_published_series_are_made_without_their_laboratory():

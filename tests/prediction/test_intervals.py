@@ -7,7 +7,7 @@ import pytest
 from dlperf_study.metrics.statistics import MANY, Estimate
 from dlperf_study.prediction import intervals
 from dlperf_study.prediction.curves import STRONG, Unit, published_curves
-from dlperf_study.prediction.node_ring import predicted_rate
+from dlperf_study.prediction.node_ring import predicted_throughput
 from tests.prediction.curve_factory import curve
 
 TWO_NODES = curve({1: 100.0, 2: 190.0})
@@ -73,11 +73,11 @@ def test_published_series_of_enough_laboratories_reach_twice_the_size_without_se
 
 def test_a_score_is_an_error_in_units_of_the_width():
     case = intervals.published_cases()[0]
-    error = abs(math.log(predicted_rate(case.curve, case.target.units) / case.target.rate))
+    error = abs(math.log(predicted_throughput(case.curve, case.target.units) / case.target.throughput))
     assert case.score == pytest.approx(error / intervals.relative_width(case.curve))
 
 
-def test_the_error_of_measured_rates_is_added_in_quadrature():
+def test_the_error_of_measured_throughputs_is_added_in_quadrature():
     width = intervals.relative_width(TWO_NODES)
     exact = intervals.interval(TWO_NODES, 4.0, Estimate(0.0, None, MANY))
     assert math.log(exact.high) == pytest.approx(4 * width)

@@ -46,9 +46,9 @@ def test_a_published_series_is_predicted_with_an_interval_of_other_laboratories(
     assert (size.units, size.devices) == (8, 64)
     # By hand: t(1), t(4) = 8 / 2625.38, 32 / 9348.17; t(8) = t(4) + (t(4) - t(1)) x (1/8) / (3/4).
     seconds = 32 / 9348.17 + (32 / 9348.17 - 8 / 2625.38) / 6
-    assert size.rate == pytest.approx(64 / seconds)
-    assert size.efficiency == pytest.approx(size.rate / 64 / 352.72)
-    assert size.rate_interval.low < size.rate < size.rate_interval.high
+    assert size.throughput == pytest.approx(64 / seconds)
+    assert size.efficiency == pytest.approx(size.throughput / 64 / 352.72)
+    assert size.throughput_interval.low < size.throughput < size.throughput_interval.high
     assert size.reason == ""
 
 
@@ -56,9 +56,9 @@ def test_a_size_that_too_few_laboratories_test_has_no_interval_and_the_reason():
     [result] = predict([curve({1: 100.0, 2: 190.0})], Unit.NODE, [2, 4, 64])
     measured, tested, untested = result.sizes
     assert measured.is_measured
-    assert measured.rate == pytest.approx(190.0)
-    assert tested.rate_interval is not None
-    assert untested.rate_interval is None
+    assert measured.throughput == pytest.approx(190.0)
+    assert tested.throughput_interval is not None
+    assert untested.throughput_interval is None
     assert untested.efficiency_interval is None
     assert "laboratories" in untested.reason
     assert result.largest_tested == 4
@@ -67,9 +67,9 @@ def test_a_size_that_too_few_laboratories_test_has_no_interval_and_the_reason():
     assert "fixed" in strong.sizes[0].reason
 
 
-def test_noisy_rates_widen_an_interval():
+def test_noisy_throughputs_widen_an_interval():
     exact, noisy = (predict([curve({1: 100.0, 2: 190.0}, error=error)])[0].sizes[0] for error in (1e-9, 0.2))
-    assert noisy.rate_interval.high > 1.1 * exact.rate_interval.high
+    assert noisy.throughput_interval.high > 1.1 * exact.throughput_interval.high
 
 
 ONE_SIZE = curve({2: 100.0}, Unit.DEVICE, devices_per_unit=1)
@@ -103,8 +103,8 @@ def test_the_command_predicts_a_published_series(capsys):
     [prediction] = json.loads(capsys.readouterr().out)["predictions"]
     assert prediction["largest_tested"] == 8
     eight, sixteen = prediction["sizes"]
-    assert eight["rate_interval"][0] < eight["rate"] < eight["rate_interval"][1]
-    assert sixteen["rate_interval"] is None
+    assert eight["throughput_interval"][0] < eight["throughput"] < eight["throughput_interval"][1]
+    assert sixteen["throughput_interval"] is None
     assert "laboratories" in sixteen["reason"]
     assert main(["predict", SERIES, "--nodes", "8"]) == 0
     assert "Largest size with an interval: 8 nodes." in capsys.readouterr().out
@@ -120,8 +120,8 @@ def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
     predictions = study.predict(nodes=[4])
     row = predictions.frame.loc[("ResNet-50", 4)]
     # 80 ms of computation, and a transfer of 10 ms on two nodes: 15 ms on four.
-    assert row["rate"] == pytest.approx(4 * 80 / 95 * study.configurations["throughput"].iloc[0], rel=0.02)
-    assert row["rate_low_90"] < row["rate"] < row["rate_high_90"]
+    assert row["throughput"] == pytest.approx(4 * 80 / 95 * study.configurations["throughput"].iloc[0], rel=0.02)
+    assert row["throughput_low_90"] < row["throughput"] < row["throughput_high_90"]
     assert "nodes=1" not in predictions.refused["MobileNetV2"]
     assert "nodes=2" in predictions.refused["MobileNetV2"]
     assert main(["predict", "example", "--nodes", "4"]) == 0

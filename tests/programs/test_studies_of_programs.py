@@ -144,8 +144,8 @@ def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path)
     ("amount", "is_known"),
     [("", False), ("  samples_per_step: 8\n", True), ("  tokens_per_step: 8\n", True)],
 )
-def test_that_no_rate_will_come_is_said_before_anything_is_measured(tmp_path, amount, is_known):
+def test_that_no_throughput_will_come_is_said_before_anything_is_measured(tmp_path, amount, is_known):
     text = STUDY.replace("constants: {batch_per_device: 4}\n", "").replace("  start:", f"{amount}  start:")
     plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local"))
-    assert any("no rate" in note for note in plan.notes) != is_known
-    assert ("no rate" in describe(plan)) != is_known
+    assert any("no throughput" in note for note in plan.notes) != is_known
+    assert ("no throughput" in describe(plan)) != is_known

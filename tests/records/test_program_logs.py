@@ -68,7 +68,7 @@ def test_a_log_of_the_job_is_that_of_all_ranks(run):
     assert program_subjects(run) >= 1
 
 
-def test_recorded_samples_and_tokens_make_the_rates(run):
+def test_recorded_samples_and_tokens_make_the_throughputs(run):
     before = read_run(run)
     for rank in range(2):
         lines = read_lines(run.rank_log(rank))

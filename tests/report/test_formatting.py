@@ -70,8 +70,8 @@ def test_a_bare_value_has_three_digits(value, written):
 
 
 @pytest.mark.parametrize(("value", "written"), [(22780.126, "22\u202f780.13"), (366.0, "366.00"), (0.51234, "0.512")])
-def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value, written):
-    assert formatting.rate(value) == written
+def test_the_throughput_of_a_run_has_the_decimals_of_published_tables(value, written):
+    assert formatting.throughput(value) == written
 
 
 def test_counts_keep_their_digits():

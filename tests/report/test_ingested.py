@@ -59,7 +59,7 @@ def test_what_was_left_out_is_a_footnote_and_the_window_of_dlperf_a_column(datas
     ]
 
 
-def test_the_same_diagnostic_about_many_logs_is_one_row_and_a_footnote_of_their_rates(dataset, snapshot):
+def test_the_same_diagnostic_about_many_logs_is_one_row_and_a_footnote_of_their_throughputs(dataset, snapshot):
     [cells] = [
         cells for cells in diagnostic_rows(dataset, diagnostics_about(dataset)) if "represent all" in cells[4].text
     ]
@@ -101,7 +101,7 @@ def test_diagnostics_and_reasons_name_logs_as_they_lie_below_the_folder(dataset,
     assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [reason]
 
 
-def test_rates_of_runs_have_the_digits_of_published_ones_and_values_next_to_a_throughput_its_own(dataset):
+def test_throughputs_of_runs_have_the_digits_of_published_ones_and_values_next_to_a_throughput_its_own(dataset):
     for name in ("throughput", "fixed_window_mean_step_throughput"):
         shown = [text for text in tables.stability(dataset).column(COLUMNS[name].label) if text != MISSING]
         assert len(set(shown)) > 6, "three digits are alike within each of three configurations"

@@ -28,7 +28,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 
 def narrow(dataset: Dataset, wanted: float) -> int:
-    """Return of how many configurations the rate and the speedup are known to a share, from what tables print."""
+    """Return of how many configurations the throughput and the speedup are known to a share, from what tables print."""
     count = 0
     for row in dataset.configurations.dropna(subset="throughput").itertuples():
         bounds = [(row.throughput, row.throughput_high)]

@@ -66,13 +66,15 @@ def examples() -> Iterator[object]:
     subject, other = TWO.configuration_id, ONE.configuration_id
     subjects = (subject, other)
     for role in ("baseline", "reference"):
-        for outcome in scaling.OUTCOMES:
-            comparison = scaling.Comparison(subject, other, role, outcome, ratio, equal_within=0.1, disturbed=subjects)
+        for significance in scaling.TEST_RESULTS:
+            comparison = scaling.Comparison(
+                subject, other, role, significance, ratio, equal_within=0.1, disturbed=subjects
+            )
             yield replace(comparison, efficiency=number, exposed=number, is_doubtful=True, needs_correction=True)
             yield comparison
         for cause in scaling.CAUSES:
             yield scaling.Comparison(subject, other, role, "faster", ratio, cause=cause)
-        counts = tuple((outcome, 2) for outcome in scaling.OUTCOMES)
+        counts = tuple((significance, 2) for significance in scaling.TEST_RESULTS)
         yield scaling.ComparisonCounts(role, 9, counts, 1, True)
         yield scaling.ComparisonCounts(role, 5, (), 5, False)
         for reason in reasons.Reason:
@@ -97,7 +99,7 @@ def examples() -> Iterator[object]:
     for remedy in quality.Remedy:
         yield from (quality.TargetMissed(1, 6, 0.1, remedy, 8, minutes) for minutes in (None, 5.5))
     yield quality.NoConclusion(3)
-    endings = tuple((outcome, 1) for outcome in RunStatus if outcome != RunStatus.COMPLETED)
+    endings = tuple((status, 1) for status in RunStatus if status != RunStatus.COMPLETED)
     yield from (quality.Runs(3, 9, (*endings, ("not_run", 1)), is_ingested) for is_ingested in (True, False))
     yield quality.Unmeasured(16, 20, all_reasons)
     yield from (quality.TokensOnly(1, 2), quality.NotSteady(1, 6), quality.OtherDiagnostics(0, 3))
@@ -119,8 +121,8 @@ def examples() -> Iterator[object]:
     yield prediction.NotPredicted(subjects, "one size")
     for differing in ((), (("model", ("vgg16", None)),)):
         yield history.NothingInCommon("a", "b", differing)
-    yield history.SessionCounts("b", 5, 9, tuple((outcome, 1) for outcome in history.OUTCOMES))
-    yield from (history.SessionChange(subject, "throughput", ratio, outcome) for outcome in ("slower", None))
+    yield history.SessionCounts("b", 5, 9, tuple((significance, 1) for significance in history.TEST_RESULTS))
+    yield from (history.SessionChange(subject, "throughput", ratio, significance) for significance in ("slower", None))
     yield from (history.TooFewSessions(5), history.ConditionsDiffer(()), history.ConditionsDiffer(("host",)))
     yield from (selftest.SelftestOutcome(5, 6, is_passed) for is_passed in (True, False))
     yield from (selftest.SelftestChecks(status, ("a", "b")) for status in Status if status != Status.PASSED)

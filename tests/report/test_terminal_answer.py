@@ -36,9 +36,9 @@ def test_it_says_what_the_first_page_says(paths):
     for sentence in opening:
         assert f"- {sentence}" in text.splitlines()
     for row in dataset.configurations.dropna(subset="throughput").itertuples():
-        rate = " ".join(format_column(row, "throughput"))
-        assert any(rate in line for line in text.splitlines())
-        assert any(rate in line for line in markdown.splitlines() if line.startswith("| "))
+        throughput = " ".join(format_column(row, "throughput"))
+        assert any(throughput in line for line in text.splitlines())
+        assert any(throughput in line for line in markdown.splitlines() if line.startswith("| "))
 
 
 def test_bars_are_to_scale_and_show_the_intervals():
@@ -62,7 +62,7 @@ def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(repetitions,
     assert unescaped(in_markdown(dataset)).splitlines()[2] == f"- {first}"
 
 
-def test_a_study_without_a_rate_has_its_sentence_and_no_table():
+def test_a_study_without_a_throughput_has_its_sentence_and_no_table():
     dataset = study(Planned(configuration(), Recipe(status="failed", reason="rank-0 exited with code 1")))
     assert "0 of 3 runs completed (3 failed)." in in_terminal(dataset)
     assert bars(in_terminal(dataset)) == []

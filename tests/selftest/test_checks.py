@@ -79,7 +79,7 @@ def test_slowdowns_that_are_called_slower_are_counted_by_size(snapshot):
 def test_the_half_width_is_that_of_the_intervals():
     [comparison] = (result := checks.check_slowdowns([pair_dataset(1, 0.1, noise=0.05)])).comparisons
     half_width = (comparison.high - comparison.low) / 2 / comparison.measured
-    assert result.seen.endswith(f"median half-width of the CIs: {per_cent(half_width, 1)}")
+    assert result.seen.endswith(f"median margin of the CIs: ± {per_cent(half_width, 1)}")
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (0.9995, 1.0005)], ids=["too wide", "too narrow"])

@@ -51,5 +51,5 @@ def test_the_smallest_error_that_is_found_is_printed(monkeypatch, found, words):
     monkeypatch.setattr(power, "failing_share", failing)
     sentences = power.power_sentences([0.1], ROUNDS, 0.09).replace("\u202f", " ")
     failing, errors = sentences.split(" of self-tests. ")
-    assert failing.endswith("1 pair with 4 rounds and a CI half-width of 9.0 % fail a correct instrument in 0.0 %")
+    assert failing.endswith("1 pair with 4 rounds and a CI margin of ± 9.0 % fail a correct instrument in 0.0 %")
     assert errors == f"The smallest errors that they find in 80 % of self-tests: {words}"

@@ -169,17 +169,22 @@ def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     """Return the implied FLOPs per token as text, and a possible explanation."""
-    peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
+    peak, throughput, length = (
+        limits.find_device_peak(share),
+        tokens_of_device(results, share),
+        share.get("sequence_length"),
+    )
     layers, hidden = share.get(quantities.LAYERS), share.get(quantities.HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))
     if sizes_in_name and not (layers and hidden):
         layers, hidden = sizes_in_name["layers"], sizes_in_name["hidden"]
-    if not (layers and hidden and peak and rate and length and share.printed.is_positive):
+    if not (layers and hidden and peak and throughput and length and share.printed.is_positive):
         return None
     sizes = int(layers), int(hidden)
-    low, high = (bound * Fraction(peak.flops) / Fraction(rate) for bound in share.printed.bounds(truncated=True))
+    low, high = (bound * Fraction(peak.flops) / Fraction(throughput) for bound in share.printed.bounds(truncated=True))
     needed, recomputed = (_flops_of_token(*sizes, int(length), multiple) for multiple in (72, 96))
-    phrase = f"{share.text} of {peak.flops:.4g} FLOP/s / {rate:.4g} tokens/s = {share.value * peak.flops / rate:.4g} "
+    phrase = f"{share.text} of {peak.flops:.4g} FLOP/s / {throughput:.4g} tokens/s = "
+    phrase += f"{share.value * peak.flops / throughput:.4g} "
     phrase += f"FLOP a token; the network needs {float(needed[0]):.4g} to {float(needed[1]):.4g}"
     # With half of the attention, as the causal mask leaves, and without the vocabulary.
     fewest = 72 * sizes[0] * sizes[1] ** 2
@@ -187,7 +192,7 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
         return phrase, ""
     if low > needed[1] and recomputed[0] * (1 - _NEAR) <= high and low <= recomputed[1] * (1 + _NEAR):
         return phrase, "With recomputed activations it fits: it is hfu, and not mfu"
-    implied = float(needed[1]) * rate / share.value
+    implied = float(needed[1]) * throughput / share.value
     name = limits.name_peak(share, implied, 3 * float(_NEAR), with_other_devices=False)
     return phrase, f"The share is of {implied / 1e12:.4g} TFLOP/s{name}" if name else ""
 

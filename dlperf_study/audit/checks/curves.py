@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
-from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step
+from dlperf_study.audit.result_cell import ResultCell, Throughput, curve_step
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -15,15 +15,17 @@ from dlperf_study.metrics.scaling import ABOVE_LINEAR, FALLING
 IMPOSSIBLE_GAIN = 2.0
 #: A smaller excess is ignored unless runs show it: of 95 published lists of runs half vary by more than 0.4 %.
 NOISE = 0.01
-#: No spread of runs that is worth printing makes one rate half of another.
+#: No spread of runs that is worth printing makes one throughput half of another.
 LARGEST_FALL_BY_CHANCE = 0.5
 #: The largest fall that one digit after the point does not round to all.
 HIGHEST_PRINTED_FALL = 0.999
-#: Limits of relative differences: to a number of devices or nodes, and to a constant rate.
+#: Limits of relative differences: to a number of devices or nodes, and to a constant throughput.
 NEAR_SCOPE, FLAT = 0.03, 0.15
 #: A quotient of two numbers this near to the number of devices or nodes suggests different scopes.
 NEAR_FACTOR = 0.01
-_OTHER_CONDITIONS: tuple[str, ...] = ("the two rates may be of different conditions that the table does not tell",)
+_OTHER_CONDITIONS: tuple[str, ...] = (
+    "the two throughputs may be of different conditions that the table does not tell",
+)
 _POOR_SCALING = ("scaling may really be that poor: all devices share a link, a disk or cores",)
 _OTHER_RUNS = (
     "the tables may be of different runs, dates or versions",
@@ -52,7 +54,7 @@ def above_linear(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, explanations)
 
 
-@check("Does a rate fall as devices are added?", "steps to more devices")
+@check("Does a throughput fall as devices are added?", "steps to more devices")
 def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
     for fewer, more in results.steps():
@@ -71,16 +73,16 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 
-_RATE_NAMES = {
-    quantities.THROUGHPUT: "rate",
-    quantities.TOKENS: "rate in tokens/s",
-    quantities.SAMPLES_OF_DEVICE: "rate of one device",
-    quantities.TOKENS_OF_DEVICE: "rate of one device in tokens/s",
+_THROUGHPUT_NAMES = {
+    quantities.THROUGHPUT: "throughput",
+    quantities.TOKENS: "throughput in tokens/s",
+    quantities.SAMPLES_OF_DEVICE: "throughput of one device",
+    quantities.TOKENS_OF_DEVICE: "throughput of one device in tokens/s",
 }
 
 
-def _step_phrase(fewer: Rate, more: Rate) -> str:
-    name = _RATE_NAMES.get(fewer.cell.metric, fewer.cell.metric)
+def _step_phrase(fewer: Throughput, more: Throughput) -> str:
+    name = _THROUGHPUT_NAMES.get(fewer.cell.metric, fewer.cell.metric)
     rise, devices = more.cell.value / fewer.cell.value, more.point.devices / fewer.point.devices
     return (
         f"from {fewer.point.devices} to {more.point.devices} devices the {name} goes from {fewer.cell.text} to "
@@ -88,38 +90,40 @@ def _step_phrase(fewer: Rate, more: Rate) -> str:
     )
 
 
-def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
-    """Return whether chance explains the step between two rates."""
+def _chance_phrase(is_certain: bool, fewer: Throughput, more: Throughput) -> str:
+    """Return whether chance explains the step between two throughputs."""
     if curve_step(fewer, more).log_ratio.error is None:
         return "without runs of both, chance may explain it"
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
 
 
-@check("Is every rate of the same scope?", "curves, and their points")
+@check("Is every throughput of the same scope?", "curves, and their points")
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Find rates of one device or node on curves of the whole job."""
+    """Find throughputs of one device or node on curves of the whole job."""
     for curve in results.curves():
         if curve[0].cell.metric != quantities.THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
         first = curve[0]
         later = []
-        for rate in curve:
-            if rate.point.devices > first.point.devices:
-                later.append(rate.cell.value)
-        # Rates per device: none rises, and none falls by more than a scaling loss.
+        for throughput in curve:
+            if throughput.point.devices > first.point.devices:
+                later.append(throughput.cell.value)
+        # Throughputs per device: none rises, and none falls by more than a scaling loss.
         hardly_falls = len(later) > 1 and min(later) / first.cell.value >= 1 - FLAT
         if hardly_falls and max(later) / first.cell.value <= 1 + NEAR_SCOPE:
-            rates = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
-            computation = f"{rates} devices: the rate hardly changes, "
-            computation += "as the rate of one device does and that of a job does not"
-            yield AuditDiagnostic(Severity.WARNING, tuple(rate.cell for rate in curve), computation, _POOR_SCALING)
+            throughputs = ", ".join(f"{throughput.cell.text} on {throughput.point.devices}" for throughput in curve)
+            computation = f"{throughputs} devices: the throughput hardly changes, "
+            computation += "as the throughput of one device does and that of a job does not"
+            yield AuditDiagnostic(
+                Severity.WARNING, tuple(throughput.cell for throughput in curve), computation, _POOR_SCALING
+            )
             continue
         yield None
         for position in range(1, len(curve)):
             yield _find_wrong_scope(curve, position)
 
 
-def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | None:
+def _find_wrong_scope(curve: list[Throughput], position: int) -> AuditDiagnostic | None:
     """Find a point that is linear once scaled by devices or nodes."""
     fewer, more = curve[position - 1], curve[position]
     linear = fewer.cell.value * more.point.devices / fewer.point.devices
@@ -140,7 +144,7 @@ def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | Non
     return None
 
 
-def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> AuditDiagnostic:
+def _wrong_scope(fewer: Throughput, more: Throughput, corrected: str, linear: float) -> AuditDiagnostic:
     computation = (
         f"{corrected}, which is where {fewer.cell.text} on {counted(fewer.point.devices, 'device')} leads "
         f"({linear:.5g} on {more.point.devices}); {more.cell.text} is off by that factor"
@@ -151,8 +155,8 @@ def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> Audi
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
 def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare all throughputs of each configuration."""
-    rates = (cell for cell in results.select(quantities.THROUGHPUT) if cell.printed.is_positive)
-    for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
+    throughputs = (cell for cell in results.select(quantities.THROUGHPUT) if cell.printed.is_positive)
+    for cells in grouped(throughputs, lambda cell: (cell.estimator, *cell.configuration)).values():
         if len(cells) < 2:
             continue
         diagnostic = _compare_throughputs(cells)

@@ -1,4 +1,4 @@
-"""Rates, FLOP/s and utilisation, compared with the peak of the devices."""
+"""Throughputs, FLOP/s and utilisation, compared with the peak of the devices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,119 +39,129 @@ class Quotient:
     rounding: float
 
 
-@check("Can the devices compute that fast?", "rates of known networks on known devices")
+@check("Can the devices compute that fast?", "throughputs of known networks on known devices")
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Report rates above the peak, one diagnostic per network and source."""
-    # Each rate with its work, the peak of its device, and how many times the peak it requires.
+    """Report throughputs above the peak, one diagnostic per network and source."""
+    # Each throughput with its work, the peak of its device, and how many times the peak it requires.
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
-    for rate in results.select(quantities.THROUGHPUT):
-        size, peak = limits.printed_sample_size(rate), limits.find_device_peak(rate)
+    for throughput in results.select(quantities.THROUGHPUT):
+        size, peak = limits.printed_sample_size(throughput), limits.find_device_peak(throughput)
         work = None
-        if size or rate.get("flops_per_sample"):
-            work = limits.find_work(rate, size)
-        if not (work and peak and rate.world_size):
+        if size or throughput.get("flops_per_sample"):
+            work = limits.find_work(throughput, size)
+        if not (work and peak and throughput.world_size):
             continue
-        required = limits.required_flops(rate, work)
+        required = limits.required_flops(throughput, work)
         if required <= peak.flops:
             yield None
         else:
-            network = str(rate.get("source")), work.model, peak.number_format
-            above_peak.setdefault(network, []).append((rate, work, peak, required / peak.flops))
+            network = str(throughput.get("source")), work.model, peak.number_format
+            above_peak.setdefault(network, []).append((throughput, work, peak, required / peak.flops))
     for excesses in above_peak.values():
         excesses.sort(key=lambda excess: excess[-1], reverse=True)
         cells = tuple(excess[0] for excess in excesses)
-        rate, work, peak, _ = excesses[0]
-        if limits.is_impossible(rate, work, peak):
-            yield AuditDiagnostic(Severity.ERROR, cells, _demand_phrase(rate, work, peak), (_CLOCK,))
+        throughput, work, peak, _ = excesses[0]
+        if limits.is_impossible(throughput, work, peak):
+            yield AuditDiagnostic(Severity.ERROR, cells, _demand_phrase(throughput, work, peak), (_CLOCK,))
         else:
-            yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
+            yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(throughput, work, peak), (WINOGRAD, _CLOCK))
 
 
 @check("Can an input without a size have the usual one?", "networks without a stated input")
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare the fastest rate of networks without a stated input size with the peak."""
-    rates = []
-    for rate in results.select(quantities.THROUGHPUT):
-        if limits.printed_sample_size(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
-            rates.append(rate)
-    for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
-        fastest = max(network_rates, key=lambda rate: rate.value / (rate.world_size or 1))
+    """Compare the fastest throughput of networks without a stated input size with the peak."""
+    throughputs = []
+    for throughput in results.select(quantities.THROUGHPUT):
+        if (
+            limits.printed_sample_size(throughput) is None
+            and not throughput.get("flops_per_sample")
+            and throughput.world_size
+        ):
+            throughputs.append(throughput)
+    for network_throughputs in grouped(
+        throughputs, lambda throughput: tuple(map(throughput.get, ("source", "model", "precision")))
+    ).values():
+        fastest = max(network_throughputs, key=lambda throughput: throughput.value / (throughput.world_size or 1))
         work, peak = limits.find_work(fastest, None), limits.find_device_peak(fastest)
         if work and peak:
             yield _compare_usual_size(fastest, work, peak)
 
 
-def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> AuditDiagnostic | None:
-    if limits.required_flops(rate, work) <= peak.flops:
+def _compare_usual_size(throughput: ResultCell, work: limits.Work, peak: DevicePeak) -> AuditDiagnostic | None:
+    if limits.required_flops(throughput, work) <= peak.flops:
         return None
-    if limits.is_impossible(rate, work, peak):
+    if limits.is_impossible(throughput, work, peak):
         usual = f"and can't be the network's usual {work.size}"
         explanations: tuple[str, ...] = (_SIZE_ELSEWHERE,)
     else:
         usual = f"if it is the network's usual {work.size}"
         explanations = (WINOGRAD, _SIZE_ELSEWHERE)
-    computation = f"the size of the input is not stated, {usual}: {_demand_phrase(rate, work, peak)}"
+    computation = f"the size of the input is not stated, {usual}: {_demand_phrase(throughput, work, peak)}"
     possible = []
     for smaller in limits.works():
         is_smaller = smaller.model == work.model and smaller.size < work.size
-        if is_smaller and limits.required_flops(rate, smaller) <= peak.flops:
+        if is_smaller and limits.required_flops(throughput, smaller) <= peak.flops:
             possible.append(str(smaller.size))
     if possible:
         computation += f". {' or '.join(possible)} would be possible"
-    return AuditDiagnostic(Severity.WARNING, (rate,), computation, explanations)
+    return AuditDiagnostic(Severity.WARNING, (throughput,), computation, explanations)
 
 
-def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
-    flops = limits.required_flops(rate, work)
+def _demand_phrase(throughput: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
+    flops = limits.required_flops(throughput, work)
     return (
-        f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
+        f"{throughput.text} samples/s on {throughput.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
         f"{flops / 1e9:,.0f} GFLOP/s of each, {flops / peak.flops:.3g} times the peak of {peak.flops / 1e9:,.0f} "
         f"({peak.source})"
     )
 
 
-@check("Are the FLOPs of networks and the peaks of devices known?", "rates with network and device", compares=False)
+@check(
+    "Are the FLOPs of networks and the peaks of devices known?", "throughputs with network and device", compares=False
+)
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report the networks and devices that are missing in our tables."""
-    rates_by_source: dict[str, list[ResultCell]] = {}
-    for rate in results.select(quantities.THROUGHPUT):
-        if not limits.names_network_and_device(rate):
+    throughputs_by_source: dict[str, list[ResultCell]] = {}
+    for throughput in results.select(quantities.THROUGHPUT):
+        if not limits.names_network_and_device(throughput):
             continue
-        if limits.unknown_names(rate):
-            rates_by_source.setdefault(str(rate.get("source")), []).append(rate)
+        if limits.unknown_names(throughput):
+            throughputs_by_source.setdefault(str(throughput.get("source")), []).append(throughput)
         else:
             yield None
-    for source, rates in rates_by_source.items():
+    for source, throughputs in throughputs_by_source.items():
         names: dict[str, None] = {}
-        for rate in rates:
-            names |= dict.fromkeys(limits.unknown_names(rate))
-        rates_phrase = f"{counted(len(rates), 'rate')} {'is' if len(rates) == 1 else 'are'}"
+        for throughput in throughputs:
+            names |= dict.fromkeys(limits.unknown_names(throughput))
+        throughputs_phrase = f"{counted(len(throughputs), 'throughput')} {'is' if len(throughputs) == 1 else 'are'}"
         reason = f"the tables of networks and devices do not contain {', '.join(names)}"
-        computation = f"{source}: {rates_phrase} not compared with a peak: {reason}"
-        yield AuditDiagnostic(Severity.NOTE, tuple(rates), computation)
+        computation = f"{source}: {throughputs_phrase} not compared with a peak: {reason}"
+        yield AuditDiagnostic(Severity.NOTE, tuple(throughputs), computation)
 
 
-@check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
+@check("Do FLOP/s follow from throughputs, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Recompute shares of a peak, and compare the rows of each network."""
     for share in results.select(quantities.MFU):
         peak = limits.find_device_peak(share)
         flops = results.at_same_point(share, quantities.DEVICE_FLOPS)
-        rate = results.at_same_point(share, quantities.THROUGHPUT)
+        throughput = results.at_same_point(share, quantities.THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
         work = None
-        if rate is not None and share.get("flops_per_sample"):
-            work = limits.find_work(rate, None)
+        if throughput is not None and share.get("flops_per_sample"):
+            work = limits.find_work(throughput, None)
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
-        elif peak and work and rate is not None and rate.world_size:
-            expected = limits.required_flops(rate, work) / peak.flops
+        elif peak and work and throughput is not None and throughput.world_size:
+            expected = limits.required_flops(throughput, work) / peak.flops
             if share.printed.overlaps(Fraction(expected), Fraction(expected)):
                 yield None
                 continue
-            factors = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g}"
+            factors = (
+                f"{throughput.text} samples/s × {work.flops:.4g} FLOP / {throughput.world_size} / {peak.flops:.4g}"
+            )
             computation = f"{factors} = {expected:.4g}, printed {share.text}"
-            yield AuditDiagnostic(Severity.ERROR, (share, rate), computation, (_PEAK, _COUNT))
+            yield AuditDiagnostic(Severity.ERROR, (share, throughput), computation, (_PEAK, _COUNT))
     for metric in (quantities.DEVICE_FLOPS, quantities.MFU):
         for network, quotients in _quotients_by_network(results, metric).items():
             if len(quotients) > 1:
@@ -181,43 +191,43 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
             continue
         network = [str(cell.get(name)) for name in conditions]
         network += [str(cell.get(name)) for name in cell.extra_conditions if WORDS.recomputation.search(name)]
-        for item, rate_of_device in _rates_of_device(results, cell).items():
-            rounding = float(cell.printed.step / cell.printed.exact) + rate_of_device.rounding
-            quotient = Quotient(cell.value / rate_of_device.value, rounding)
+        for item, throughput_of_device in _throughputs_of_device(results, cell).items():
+            rounding = float(cell.printed.step / cell.printed.exact) + throughput_of_device.rounding
+            quotient = Quotient(cell.value / throughput_of_device.value, rounding)
             networks.setdefault((*network, item), {})[cell] = quotient
     return networks
 
 
-def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
+def _throughputs_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
     """Return samples and tokens per device and second, by item."""
-    rates = {}
+    throughputs = {}
     for metric, item in ((quantities.TOKENS_OF_DEVICE, "token"), (quantities.SAMPLES_OF_DEVICE, "sample")):
-        rate = results.at_same_point(flops, metric)
-        if rate is not None and rate.printed.is_positive:
-            rates[item] = _per_device(rate, 1)
+        throughput = results.at_same_point(flops, metric)
+        if throughput is not None and throughput.printed.is_positive:
+            throughputs[item] = _per_device(throughput, 1)
     for metric, item in ((quantities.TOKENS, "token"), (quantities.THROUGHPUT, "sample")):
-        rate = results.at_same_point(flops, metric)
-        if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
-            rates[item] = _per_device(rate, flops.world_size)
+        throughput = results.at_same_point(flops, metric)
+        if item not in throughputs and throughput is not None and throughput.printed.is_positive and flops.world_size:
+            throughputs[item] = _per_device(throughput, flops.world_size)
     seconds, batch = results.at_same_point(flops, quantities.STEP), flops.get("global_batch")
-    if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
+    if not throughputs and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
         rounding = float(seconds.printed.step / seconds.printed.exact)
-        rates["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
-    return rates
+        throughputs["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
+    return throughputs
 
 
 def tokens_of_device(results: Results, share: ResultCell) -> float | None:
     """Return tokens per device and second; None if unknown."""
-    rates, length = _rates_of_device(results, share), share.get("sequence_length")
-    if "token" in rates:
-        return rates["token"].value
-    if "sample" in rates and length:
-        return float(rates["sample"].value * length)
+    throughputs, length = _throughputs_of_device(results, share), share.get("sequence_length")
+    if "token" in throughputs:
+        return throughputs["token"].value
+    if "sample" in throughputs and length:
+        return float(throughputs["sample"].value * length)
     return None
 
 
-def _per_device(rate: ResultCell, devices: int) -> Quotient:
-    return Quotient(rate.value / devices, float(rate.printed.step / rate.printed.exact))
+def _per_device(throughput: ResultCell, devices: int) -> Quotient:
+    return Quotient(throughput.value / devices, float(throughput.printed.step / throughput.printed.exact))
 
 
 def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:

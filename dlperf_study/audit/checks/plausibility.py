@@ -14,7 +14,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import PRODUCTS
 from dlperf_study.metrics.utilisation import WINOGRAD, severity_above_peak
 
-_POSITIVE = {*quantities.RATES, quantities.STEPS, quantities.STEP, quantities.TASK}
+_POSITIVE = {*quantities.THROUGHPUTS, quantities.STEPS, quantities.STEP, quantities.TASK}
 _POSITIVE |= {quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE}
 #: The longest step of the published figures of this package takes 22 s.
 LONGEST_STEP_SECONDS = 100
@@ -35,21 +35,23 @@ _OTHER_MACHINE = ("the name of the machine may be a slip of the pen for one that
 _SUBJECT = ("model", "section", "device_name", "parameters")
 #: Numbers of at least so many units of their last digit are rarely the same by chance; so many are no chance.
 _ENOUGH_UNITS, _ENOUGH_NUMBERS = 100, 2
-#: A rate of a job with so many units is the same on more devices only if it was copied.
+#: A throughput of a job with so many units is the same on more devices only if it was copied.
 _MANY_UNITS = 10_000
 _CERTAIN_CELLS = 6
 _REPEATED = ("the rows may be of one measurement, and its model or devices be named in two ways",)
 
 
-@check("Is everything above 0 that has to be?", "rates, ratios and times", compares=False)
+@check("Is everything above 0 that has to be?", "throughputs, ratios and times", compares=False)
 def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find numbers that are not above zero, also in single runs."""
     for cell in results.cells:
         if cell.metric not in _POSITIVE:
             continue
-        # A rate of 0 is less than one unit if another rate of its row is above 0.
-        rates = filter(None, (results.at_same_point(cell, metric) for metric in quantities.RATES))
-        is_rounded_away = cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
+        # A throughput of 0 is less than one unit if another throughput of its row is above 0.
+        throughputs = filter(None, (results.at_same_point(cell, metric) for metric in quantities.THROUGHPUTS))
+        is_rounded_away = (
+            cell.value == 0 and cell.printed.step >= 1 and any(throughput.value > 0 for throughput in throughputs)
+        )
         if cell.value > 0 or is_rounded_away:
             yield None
         else:
@@ -163,7 +165,7 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find models, devices and steps of a curve with the same numbers."""
     measured = []
-    for cell in results.select(*quantities.RATES, quantities.DEVICE_FLOPS, quantities.STEP):
+    for cell in results.select(*quantities.THROUGHPUTS, quantities.DEVICE_FLOPS, quantities.STEP):
         if cell.printed.units >= _ENOUGH_UNITS:
             measured.append(cell)
     for cells in grouped(measured, lambda cell: cell.get("source")).values():

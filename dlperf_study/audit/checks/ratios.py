@@ -1,4 +1,4 @@
-"""Ratios recomputed from their rates, their rounding, and efficiency against speedup."""
+"""Ratios recomputed from their throughputs, their rounding, and efficiency against speedup."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -15,12 +15,14 @@ from dlperf_study.core.errors import Severity
 MOST_ALTERNATIVES = 3
 #: No efficiency is higher than this: one that is, is in per cent.
 HIGHEST_EFFICIENCY = 2
-#: So many ratios that fit rates with up to so many fewer digits are made from these.
+#: So many ratios that fit throughputs with up to so many fewer digits are made from these.
 _ENOUGH_RATIOS, _LARGEST_POWER = 3, 6
-_TRUNCATED = "both rates may have been cut off and not rounded when they were printed"
-_OTHER_RATES = "the ratio may have been made from rates that are not in the table: means, other runs, older tables"
-_ROUNDED_BEFORE = "within the digits of the rounded rates it is right"
-_ELSEWHERE = "the source may print the rate elsewhere"
+_TRUNCATED = "both throughputs may have been cut off and not rounded when they were printed"
+_OTHER_THROUGHPUTS = (
+    "the ratio may have been made from throughputs that are not in the table: means, other runs, older tables"
+)
+_ROUNDED_BEFORE = "within the digits of the rounded throughputs it is right"
+_ELSEWHERE = "the source may print the throughput elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
 _SAME_DIGIT = "within a unit of the last digit both are right"
 _OTHER_BASELINE = "they may be relative to different baselines, or to another number of devices"
@@ -29,23 +31,23 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 @check("Does every printed ratio follow from its own numbers?", "ratios")
 def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
-    steps = _steps_of_rounded_rates(results)
+    steps = _steps_of_rounded_throughputs(results)
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         baseline = results.find_baseline(ratio)
-        rate = None
+        throughput = None
         if baseline:
-            rate = results.at_same_point(ratio, baseline.metric)
+            throughput = results.at_same_point(ratio, baseline.metric)
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:
             computation = f"{ratio.text} is relative to {baseline.text}, and nothing can be"
             yield AuditDiagnostic(Severity.ERROR, (ratio, baseline), computation)
-        elif rate is None:
-            computation = f"{ratio.text} can't be recomputed: there is no rate, or more than one, at its point"
+        elif throughput is None:
+            computation = f"{ratio.text} can't be recomputed: there is no throughput, or more than one, at its point"
             yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
         else:
             step = steps.get((*ratio.table, ratio.metric))
-            yield _compare_with_rates(results, ratio, rate, baseline, step)
+            yield _compare_with_throughputs(results, ratio, throughput, baseline, step)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
@@ -54,7 +56,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
         # A column may compare two others, of which one has a gap.
         severity = Severity.NOTE if ratio.metric == quantities.RELATIVE else Severity.ERROR
         return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
-    computation = f"{ratio.text} is a ratio, but the table does not say to which rate"
+    computation = f"{ratio.text} is a ratio, but the table does not say to which throughput"
     names = results.separating_conditions(ratio)
     if names:
         same = " and ".join(names)
@@ -70,13 +72,13 @@ def _per_cent_suspicion(ratio: ResultCell) -> str:
     return f". It looks like per cent: an efficiency of 1 is linear, and {ratio.text}% has its sign"
 
 
-def _compare_with_rates(
-    results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell, rounded_to: Fraction | None
+def _compare_with_throughputs(
+    results: Results, ratio: ResultCell, throughput: ResultCell, baseline: ResultCell, rounded_to: Fraction | None
 ) -> AuditDiagnostic | None:
-    cells = (ratio, rate, baseline)
-    expected = recomputed(ratio, rate, baseline)
+    cells = (ratio, throughput, baseline)
+    expected = recomputed(ratio, throughput, baseline)
     devices = _devices_phrase(ratio, baseline)
-    computation = f"{rate.text} / {baseline.text}{devices} = {float(expected):.5g}, printed {ratio.text}"
+    computation = f"{throughput.text} / {baseline.text}{devices} = {float(expected):.5g}, printed {ratio.text}"
     roundings = ratio.printed.roundings_from(expected)
     if roundings:
         # 10.20 may be printed as 10.2, but 10.277 should not be.
@@ -85,37 +87,41 @@ def _compare_with_rates(
         computation += ": with as many digits as its neighbours have it fits no rounding, "
         computation += f"with its own it is {roundings[0]}"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_FEWER_DIGITS,))
-    if _is_within_bounds(ratio, rate, baseline, truncated=False) or _is_of_common_rounds(ratio, rate, baseline):
+    if _is_within_bounds(ratio, throughput, baseline, truncated=False) or _is_of_common_rounds(
+        ratio, throughput, baseline
+    ):
         return None
     computation += ": it fits no rounding"
     deviation = relative_deviation(ratio.value, float(expected))
     if rounded_to:
-        computation += f". All ratios of the column fit rates that were rounded to {float(rounded_to):g} before"
+        computation += f". All ratios of the column fit throughputs that were rounded to {float(rounded_to):g} before"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_ROUNDED_BEFORE,), deviation=deviation)
-    if _is_within_bounds(ratio, rate, baseline, truncated=True):
-        return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES), deviation=deviation)
-    if baseline.series != rate.series and not ratio.baseline:
+    if _is_within_bounds(ratio, throughput, baseline, truncated=True):
+        return AuditDiagnostic(
+            Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_THROUGHPUTS), deviation=deviation
+        )
+    if baseline.series != throughput.series and not ratio.baseline:
         computation += ": the row of the ratio of 1 is in other conditions, and may not be its baseline"
-        return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_RATES,), deviation=deviation)
-    names = "; ".join(islice(_fitting_quotients(results, ratio, rate, baseline), MOST_ALTERNATIVES))
+        return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_THROUGHPUTS,), deviation=deviation)
+    names = "; ".join(islice(_fitting_quotients(results, ratio, throughput, baseline), MOST_ALTERNATIVES))
     computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
-    return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,), deviation=deviation)
+    return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_THROUGHPUTS,), deviation=deviation)
 
 
-def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fraction]:
-    """Return the digit to which the rates of each column were rounded.
+def _steps_of_rounded_throughputs(results: Results) -> dict[tuple[object, ...], Fraction]:
+    """Return the digit to which the throughputs of each column were rounded.
 
-    At least three ratios must fit, and at least two of them only with rounded rates.
+    At least three ratios must fit, and at least two of them only with rounded throughputs.
     """
     columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         baseline = results.find_baseline(ratio)
-        rate = results.at_same_point(ratio, baseline.metric) if baseline else None
-        if rate and baseline and rate is not baseline and baseline.printed.is_positive:
-            columns.setdefault((*ratio.table, ratio.metric), []).append((ratio, rate, baseline))
+        throughput = results.at_same_point(ratio, baseline.metric) if baseline else None
+        if throughput and baseline and throughput is not baseline and baseline.printed.is_positive:
+            columns.setdefault((*ratio.table, ratio.metric), []).append((ratio, throughput, baseline))
     steps = {}
     for column, compared in columns.items():
-        finest = min(rate.printed.step for _, rate, _ in compared)
+        finest = min(throughput.printed.step for _, throughput, _ in compared)
         misfits = sum(not _is_of_rounded(*cells, finest) for cells in compared)
         for power in range(1, _LARGEST_POWER if misfits > 1 and len(compared) >= _ENOUGH_RATIOS else 0):
             step = finest * 10**power
@@ -125,66 +131,68 @@ def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fracti
     return steps
 
 
-def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, step: Fraction) -> bool:
-    numerator, denominator = (round(cell.printed.exact / step) * step for cell in (rate, baseline))
+def _is_of_rounded(ratio: ResultCell, throughput: ResultCell, baseline: ResultCell, step: Fraction) -> bool:
+    numerator, denominator = (round(cell.printed.exact / step) * step for cell in (throughput, baseline))
     expected = numerator / denominator * device_share(ratio, baseline) if denominator else Fraction(0)
     return bool({*ratio.printed.roundings_from(expected)} - {TRUNCATED})
 
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
-    if ratio.metric == quantities.EFFICIENCY and baseline.metric not in quantities.RATES_OF_DEVICE:
+    if ratio.metric == quantities.EFFICIENCY and baseline.metric not in quantities.THROUGHPUTS_OF_DEVICE:
         return f" × {baseline.world_size} / {ratio.world_size}"
     if device_share(ratio, baseline) != 1:
         return f" × {ratio.world_size} / {baseline.world_size}"
     return ""
 
 
-def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
+def _is_of_common_rounds(ratio: ResultCell, throughput: ResultCell, baseline: ResultCell) -> bool:
     """Return whether common rounds explain a measured ratio.
 
-    A ratio uses only the rounds of both configurations. It then need not be the quotient of the two rates, but the
-    quotient is in its interval.
+    A ratio uses only the rounds of both configurations. It then need not be the quotient of the two throughputs, but
+    the quotient is in its interval.
     """
     low, high = ratio.get("low"), ratio.get("high")
-    has_same_runs = rate.get("measured_rounds") == baseline.get("measured_rounds")
-    has_same_runs &= not rate.get("runs_in_no_round") and not baseline.get("runs_in_no_round")
+    has_same_runs = throughput.get("measured_rounds") == baseline.get("measured_rounds")
+    has_same_runs &= not throughput.get("runs_in_no_round") and not baseline.get("runs_in_no_round")
     if None in (low, high) or has_same_runs:
         return False
-    return bool(low <= recomputed(ratio, rate, baseline) <= high)
+    return bool(low <= recomputed(ratio, throughput, baseline) <= high)
 
 
-def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
-    """Return whether rates that print alike give the printed ratio."""
-    low, high = quotient(rate.printed, baseline.printed, truncated)
+def _is_within_bounds(ratio: ResultCell, throughput: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
+    """Return whether throughputs that print alike give the printed ratio."""
+    low, high = quotient(throughput.printed, baseline.printed, truncated)
     share = device_share(ratio, baseline)
     return ratio.printed.overlaps(low * share, high * share)
 
 
-def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
+def _fitting_quotients(
+    results: Results, ratio: ResultCell, throughput: ResultCell, baseline: ResultCell
+) -> Iterator[str]:
     """Yield other quotients that would print like the ratio."""
     share = device_share(ratio, baseline)
     for cell in results.select(baseline.metric):
-        if cell.get("source") != rate.get("source"):
+        if cell.get("source") != throughput.get("source"):
             continue
         is_baseline = cell.world_size == baseline.world_size and cell is not baseline
-        if is_baseline and _prints_like(ratio, rate, cell, share):
-            yield f"{rate.text} / {cell.text} ({cell.key})"
-        if cell.table == rate.table and cell is not rate and _prints_like(ratio, cell, baseline, share):
+        if is_baseline and _prints_like(ratio, throughput, cell, share):
+            yield f"{throughput.text} / {cell.text} ({cell.key})"
+        if cell.table == throughput.table and cell is not throughput and _prints_like(ratio, cell, baseline, share):
             yield f"{cell.text} ({cell.key}) / {baseline.text}"
-    rate_runs = list_values(results.runs.get(rate.key, ()))
+    throughput_runs = list_values(results.runs.get(throughput.key, ()))
     baseline_runs = list_values(results.runs.get(baseline.key, ()))
     quotients = {}
-    if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
-        quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, rate_runs, baseline_runs)))
-    if rate_runs and baseline_runs and mean(rate_runs) > 0 and mean(baseline_runs) > 0:
-        quotients["the means of the runs"] = Fraction(mean(rate_runs)) / Fraction(mean(baseline_runs))
+    if throughput_runs and len(throughput_runs) == len(baseline_runs) and min(baseline_runs) > 0:
+        quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, throughput_runs, baseline_runs)))
+    if throughput_runs and baseline_runs and mean(throughput_runs) > 0 and mean(baseline_runs) > 0:
+        quotients["the means of the runs"] = Fraction(mean(throughput_runs)) / Fraction(mean(baseline_runs))
     for description, quotient_of_runs in quotients.items():
         if ratio.printed.roundings_from(quotient_of_runs * share):
             yield description
 
 
 def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCell, share: Fraction) -> bool:
-    """Return whether the quotient of two rates would print like the ratio."""
+    """Return whether the quotient of two throughputs would print like the ratio."""
     if numerator.value <= 0 or denominator.value <= 0:
         return False
     difference = numerator.value / denominator.value * float(share) - ratio.value
@@ -198,10 +206,10 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find columns whose ratios need several kinds of rounding."""
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
-        rate, baseline = results.at_same_point(ratio, quantities.THROUGHPUT), results.find_baseline(ratio)
-        if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
+        throughput, baseline = results.at_same_point(ratio, quantities.THROUGHPUT), results.find_baseline(ratio)
+        if ratio.printed.computed or throughput is None or baseline is None or not baseline.printed.is_positive:
             continue
-        expected = recomputed(ratio, rate, baseline)
+        expected = recomputed(ratio, throughput, baseline)
         if fitting := ratio.printed.roundings_from(expected, results.finest_step(ratio)):
             columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = fitting
     for column in columns.values():

@@ -24,7 +24,7 @@ _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of differe
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
 def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare each summary with its listed runs, and their number."""
-    for summary in results.select(*quantities.RATES, quantities.UNNAMED):
+    for summary in results.select(*quantities.THROUGHPUTS, quantities.UNNAMED):
         runs = results.list_runs(summary)
         if not runs:
             continue
@@ -46,7 +46,7 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
     if summary.estimator in ESTIMATORS:
         name = summary.estimator
     estimator = ESTIMATORS[name]
-    expected = Fraction(estimator(_rates(runs)))
+    expected = Fraction(estimator(_throughputs(runs)))
     if summary.printed.roundings_from(expected):
         return None
     # A mean, or a number that was never printed, may be that of its runs before their last digits were rounded.
@@ -64,21 +64,21 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
     """Yield other estimators and runs that would print like the summary."""
-    rates = _rates(runs)
+    throughputs = _throughputs(runs)
     for name in ("median", "mean"):
-        if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
+        if summary.printed.roundings_from(Fraction(ESTIMATORS[name](throughputs))):
             yield f"their {name}"
     for run in runs:
         if run.printed.exact == summary.printed.exact:
             yield f"run {_run_number(run)}"
     if len(runs) > 2:
         # The combinations leave out the last run first.
-        for remaining, run in zip(combinations(rates, len(rates) - 1), reversed(runs), strict=True):
+        for remaining, run in zip(combinations(throughputs, len(throughputs) - 1), reversed(runs), strict=True):
             if summary.printed.roundings_from(Fraction(median(remaining))):
                 yield f"the median without run {_run_number(run)} ({run.text})"
 
 
-def _rates(runs: list[ResultCell]) -> list[Fraction]:
+def _throughputs(runs: list[ResultCell]) -> list[Fraction]:
     return [run.printed.exact for run in runs]
 
 

@@ -57,14 +57,14 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     one that the source names, else the single device of the series. Intervals need at least three published runs.
     """
     results = cells[cells["role"] == "result"]
-    rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
+    throughputs = results[results["metric"] == "throughput"].dropna(subset=["value"])
     ratios = results[results["metric"].isin(SCALING_RATIOS)]
     printed = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
     printed_ratios = ratios[[*POINT, "baseline"]].assign(
         ratio=ratios["metric"], printed_ratio=printed, ratio_cell=ratios["cell"]
     )
-    points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
-    single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
+    points = throughputs.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
+    single_devices = throughputs[throughputs["world_size"] == 1].set_index("series")["cell"]
     own_baselines = points["series"].map(single_devices).astype(points["baseline"].dtype)
     points["baseline"] = points["baseline"].fillna(own_baselines)
     runs = {}
@@ -88,8 +88,8 @@ _COMPUTED += ["efficiency", "efficiency_low", "efficiency_high"]
 def _computed_columns(
     point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Sample]
 ) -> dict[str, Any]:
-    rate = _log_rate(point.value, runs.get(point.cell))
-    columns = {"throughput": point.value, **interval_columns("throughput", rate.factor_interval())}
+    throughput = _log_throughput(point.value, runs.get(point.cell))
+    columns = {"throughput": point.value, **interval_columns("throughput", throughput.factor_interval())}
     columns["is_baseline"] = False
     if pd.isna(point.baseline):
         return columns
@@ -100,15 +100,15 @@ def _computed_columns(
         if point.cell in runs:
             ratio = compare_with_itself(runs[point.cell].values.size)
     else:
-        ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
+        ratio = throughput.minus(_log_throughput(baseline["value"], runs.get(point.baseline)))
     speedup, interval = point.value / baseline["value"], ratio.factor_interval()
     ratios = scaling_columns(speedup, interval, int(point.world_size), int(baseline["world_size"]))
     columns |= {"baseline_throughput": baseline["value"], "baseline_printed": baseline["printed"]}
     return columns | ratios
 
 
-def _log_rate(value: float, runs: Sample | None) -> Estimate:
-    """Return the log of a printed rate, from its runs if at least three."""
+def _log_throughput(value: float, runs: Sample | None) -> Estimate:
+    """Return the log of a printed throughput, from its runs if at least three."""
     if runs:
         return runs.logarithms.estimate
     return Estimate(math.log(value))

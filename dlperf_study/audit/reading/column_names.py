@@ -1,4 +1,4 @@
-"""Meaning of everyday column names: ``Images/sec`` is a rate in samples/s."""
+"""Meaning of everyday column names: ``Images/sec`` is a throughput in samples/s."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Meaning:
     reason: str = ""
 
 
-_RATE_METRICS = {
+_THROUGHPUT_METRICS = {
     ("samples", False): quantities.THROUGHPUT,
     ("samples", True): quantities.SAMPLES_OF_DEVICE,
     ("tokens", False): quantities.TOKENS,
@@ -73,7 +73,7 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
     """Return the meaning of a column from its name, fields and unit."""
     bare = split_words(_UNIT.sub("", name.strip()) or name)
     everything = f"{bare} {split_words(unit)}".strip()
-    for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
+    for understand in (_run, _condition, _throughput, _ratio, _flops, _step_time, _unnamed_throughput):
         if meaning := understand(bare, everything, unit):
             # ``GPU`` may be a number of devices or their name.
             if meaning.name == "world_size" and not all(map(written_number, fields)):
@@ -103,21 +103,21 @@ def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
     return None
 
 
-def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
+def _throughput(bare: str, everything: str, unit: str) -> Meaning | None:
     remaining, is_of_device = _split_off_device(everything)
-    match = vocabulary.WORDS.rate.search(remaining)
+    match = vocabulary.WORDS.throughput.search(remaining)
     if not match:
         return None
-    label = vocabulary.WORDS.rate.sub(" ", remaining)
+    label = vocabulary.WORDS.throughput.sub(" ", remaining)
     if "per node" in remaining:
-        return Meaning(Use.NONE, reason="a rate of one node is compared with nothing")
+        return Meaning(Use.NONE, reason="a throughput of one node is compared with nothing")
     multiples = sorted(
         vocabulary.WORDS.multiples & {*label.split()}
         | vocabulary.WORDS.multiples_in_units & {*split_words(unit).split()}
     )
     if multiples:
         return Meaning(Use.NONE, reason=f"its name multiplies its numbers ({multiples[0]}): write 12.8k in each cell")
-    metric = _RATE_METRICS.get((match[1], is_of_device))
+    metric = _THROUGHPUT_METRICS.get((match[1], is_of_device))
     if metric is None:
         return Meaning(Use.NONE, reason="steps of one device are those of the job")
     scope = "not declared, read as the job"
@@ -170,7 +170,7 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
     return _require_training(Meaning(Use.METRIC, "step_seconds", next(units, ""), "", label))
 
 
-def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
+def _unnamed_throughput(bare: str, everything: str, unit: str) -> Meaning | None:
     parts = bare.split()
     is_qualified = bool(
         unit or vocabulary.WORDS.numbered_run.search(bare) or {*parts} & {"per", "device", "node", "tokens"}

@@ -32,8 +32,11 @@ _DEVICES = {"cpu", "gpu", ""}
 #: Results that are of training whatever is above their table.
 _OF_TRAINING = {quantities.STEP, quantities.DEVICE_FLOPS, quantities.MFU, quantities.HFU}
 _INTERVAL_FIELD = re.compile(r"[\[(].*[\])]|")
-#: The rate per device by the rate of the job.
-_RATES_OF_DEVICE = {quantities.THROUGHPUT: quantities.SAMPLES_OF_DEVICE, quantities.TOKENS: quantities.TOKENS_OF_DEVICE}
+#: The throughput per device by the throughput of the job.
+_THROUGHPUTS_OF_DEVICE = {
+    quantities.THROUGHPUT: quantities.SAMPLES_OF_DEVICE,
+    quantities.TOKENS: quantities.TOKENS_OF_DEVICE,
+}
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
@@ -43,9 +46,9 @@ _LARGEST_TERAFLOPS = 1e5
 #: A share of a peak is larger only where the peak is of another device, and never so in most rows.
 _LARGEST_SHARE = 4
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
-#: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / rate.
+#: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / throughput.
 _NEAR = 0.1
-_RATE_AND_BATCH = ((quantities.THROUGHPUT, "global_batch"), (quantities.SAMPLES_OF_DEVICE, "batch_per_device"))
+_THROUGHPUT_AND_BATCH = ((quantities.THROUGHPUT, "global_batch"), (quantities.SAMPLES_OF_DEVICE, "batch_per_device"))
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,9 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         count = sum(map(bool, map(written_number, fields)))
         meaning = _meaning_or_reason(header, fields, count, decimal)
         readings.append(ColumnReading(grid.name, header, position, meaning, count))
-    rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
-    if len(rates_of_job) == 1:
-        readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
+    throughputs_of_job = [each for each in readings if each.meaning.name in _THROUGHPUTS_OF_DEVICE and each.is_metric]
+    if len(throughputs_of_job) == 1:
+        readings = [_declare_throughput_of_device(reading, throughputs_of_job[0]) for reading in readings]
     readings = _declare_by_neighbours(readings, has_devices)
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
     title = {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}
@@ -114,7 +117,7 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
     metrics = {reading.meaning.name for reading in readings if reading.is_metric}
     has_devices = has_devices or bool(names & {"world_size", "nodes"})
     has_runs = any(reading.meaning.use is column_names.Use.RUN for reading in readings)
-    rates = metrics & {*quantities.RATES}
+    throughputs = metrics & {*quantities.THROUGHPUTS}
     declared = []
     for reading in readings:
         meaning = reading.meaning
@@ -122,11 +125,15 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
             meaning = column_names.Meaning(column_names.Use.NONE, reason=_SEVERAL_MEANINGS)
         elif meaning.name == "batch":
             meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
-        elif meaning.reason == column_names.FLOPS_SCOPE and rates and rates <= {*quantities.RATES_OF_DEVICE}:
+        elif (
+            meaning.reason == column_names.FLOPS_SCOPE
+            and throughputs
+            and throughputs <= {*quantities.THROUGHPUTS_OF_DEVICE}
+        ):
             meaning = column_names.Meaning(
                 column_names.Use.METRIC, quantities.DEVICE_FLOPS, meaning.unit, _READ_AS_OF_DEVICE
             )
-        elif meaning.name in rates and metrics & {*BASELINE_RATIOS} and WORDS.baseline & {*meaning.label.split()}:
+        elif meaning.name in throughputs and metrics & {*BASELINE_RATIOS} and WORDS.baseline & {*meaning.label.split()}:
             meaning = replace(meaning, use=column_names.Use.BASELINE)
         elif meaning.use is column_names.Use.SUMMARY and meaning.name == column_names.DEVIATION and not has_runs:
             meaning = column_names.Meaning(column_names.Use.NONE, reason="its runs are not in the table")
@@ -212,14 +219,18 @@ def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     return next(iter(units)) if len(meanings) == 1 else ""
 
 
-def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
-    """Let an unnamed rate per device count what the job's rate counts."""
-    if not reading.numbers or not WORDS.unnamed_rate_of_device.fullmatch(column_names.split_words(reading.header)):
+def _declare_throughput_of_device(reading: ColumnReading, throughput: ColumnReading) -> ColumnReading:
+    """Let an unnamed throughput per device count what the job's throughput counts."""
+    if not reading.numbers or not WORDS.unnamed_throughput_of_device.fullmatch(
+        column_names.split_words(reading.header)
+    ):
         return reading
-    unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
+    unit = f"{throughput.meaning.unit.partition(',')[0]}, as in {throughput.header}"
     return replace(
         reading,
-        meaning=column_names.Meaning(column_names.Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"),
+        meaning=column_names.Meaning(
+            column_names.Use.METRIC, _THROUGHPUTS_OF_DEVICE[throughput.meaning.name], unit, "one device"
+        ),
     )
 
 
@@ -243,7 +254,7 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 
 
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
-    """Infer the unit of each step time from rates; else drop the column."""
+    """Infer the unit of each step time from throughputs; else drop the column."""
     positions = {reading.meaning.name: reading.position for reading in readings}
     inferred = list(readings)
     for index, reading in enumerate(readings):
@@ -254,19 +265,19 @@ def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str
 
 def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
     """Return a step time with its unit; ``positions``: columns by meaning."""
-    # Time × rate / batch of each row that has the three is 1 if the time is in seconds.
+    # Time × throughput / batch of each row that has the three is 1 if the time is in seconds.
     quotients = []
-    for rate, batch in _RATE_AND_BATCH:
-        if rate not in positions or batch not in positions:
+    for throughput, batch in _THROUGHPUT_AND_BATCH:
+        if throughput not in positions or batch not in positions:
             continue
         for row in grid.rows:
             seconds = parse_digits(row.fields[time.position], decimal)
-            samples_per_second = parse_digits(row.fields[positions[rate]], decimal)
+            samples_per_second = parse_digits(row.fields[positions[throughput]], decimal)
             samples = parse_digits(row.fields[positions[batch]], decimal)
             if seconds and samples_per_second and samples:
                 quotients.append(seconds * samples_per_second / samples)
     for unit, per_second in _UNITS.items():
         if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
-            scope = f"{_INFERRED_UNIT}: {unit} as batch / rate"
+            scope = f"{_INFERRED_UNIT}: {unit} as batch / throughput"
             return replace(time, meaning=replace(time.meaning, unit=unit, scope=scope, reason=""))
     return replace(time, meaning=column_names.Meaning(column_names.Use.NONE, reason=time.meaning.reason))

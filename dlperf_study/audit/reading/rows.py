@@ -35,8 +35,8 @@ _RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quant
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
 _REFERENCE, _BASELINE = "reference_id", "baseline_id"
-#: The key of a row for the rate of its baseline, until the row with that rate is known.
-_BASELINE_RATE = "rate of the baseline"
+#: The key of a row for the throughput of its baseline, until the row with that throughput is known.
+_BASELINE_THROUGHPUT = "throughput of the baseline"
 _SECTION = "section"
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
@@ -80,19 +80,19 @@ class RowReader:
         if any(reading.prints_step_unit for reading in self._metrics):
             self._facts[quantities.STEP_UNIT] = "printed"
         self._has_variants = max(columns.values(), default=0) > 1
-        self._rates = [reading for reading in self._metrics if reading.meaning.name in quantities.RATES]
-        self._rate_labels = list(dict.fromkeys(rate.meaning.label for rate in self._rates))
+        self._throughputs = [reading for reading in self._metrics if reading.meaning.name in quantities.THROUGHPUTS]
+        self._throughput_labels = list(dict.fromkeys(throughput.meaning.label for throughput in self._throughputs))
         self._comparing = self._comparing_column()
         self._faster = self._compared_variant()
 
     def _comparing_column(self) -> ColumnReading | None:
         """Return the column with the ratio of two variants, if unambiguous."""
-        if not self._has_variants or len(self._rate_labels) != 2:
+        if not self._has_variants or len(self._throughput_labels) != 2:
             return None
         ratio_names = (quantities.SPEEDUP, quantities.RELATIVE)
         ratios = [reading for reading in self._metrics if reading.meaning.name in ratio_names]
         if len(ratios) > 1:
-            ratios = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
+            ratios = [reading for reading in ratios if reading.meaning.label not in self._throughput_labels]
         if len(ratios) != 1:
             return None
         return ratios[0]
@@ -101,16 +101,18 @@ class RowReader:
         """Return the variant in the numerator of the ratios."""
         if self._comparing is None:
             return ""
-        if self._comparing.meaning.label in self._rate_labels:
+        if self._comparing.meaning.label in self._throughput_labels:
             return self._comparing.meaning.label
-        first, second = self._rate_labels
-        positions = {rate.meaning.label: rate.position for rate in reversed(self._rates)}
+        first, second = self._throughput_labels
+        positions = {throughput.meaning.label: throughput.position for throughput in reversed(self._throughputs)}
         columns = (positions[first], positions[second], self._comparing.position)
         distances = []
         for row in self._grid.rows:
-            rate, second_rate, ratio = (parse_digits(row.fields[column], self._decimal) for column in columns)
-            if min(rate, second_rate, ratio) > 0:
-                step, printed = math.log(second_rate / rate), math.log(ratio)
+            throughput, second_throughput, ratio = (
+                parse_digits(row.fields[column], self._decimal) for column in columns
+            )
+            if min(throughput, second_throughput, ratio) > 0:
+                step, printed = math.log(second_throughput / throughput), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
         if not distances or median(distances) <= 0:
             return second
@@ -124,12 +126,12 @@ class RowReader:
             return
         conditions = self._read_conditions(row)
         conditions |= {LINE: row.line, "configuration_id": conditions.get("configuration_id", label)}
-        rates_of_baselines: dict[str, str] = {}
+        throughputs_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            of_rate = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
+            of_throughput = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
             # The last baseline is that of variants without one.
-            conditions[_BASELINE_RATE] = self._metric_field(reading, row.fields[reading.position])
-            rates_of_baselines[" ".join(of_rate)] = conditions[_BASELINE_RATE]
+            conditions[_BASELINE_THROUGHPUT] = self._metric_field(reading, row.fields[reading.position])
+            throughputs_of_baselines[" ".join(of_throughput)] = conditions[_BASELINE_THROUGHPUT]
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
             field, name, variant = row.fields[reading.position], reading.meaning.name, ""
@@ -150,10 +152,10 @@ class RowReader:
         for variant, results in metrics.items():
             named = {VARIANT: variant, "configuration_id": f"{label}, {variant}"} if variant else {}
             if self._comparing is not None and quantities.RELATIVE in results:
-                slower = next(rate_label for rate_label in self._rate_labels if rate_label != variant)
+                slower = next(name for name in self._throughput_labels if name != variant)
                 named[_REFERENCE] = ", ".join(filter(None, (label, slower)))
-            if variant in rates_of_baselines:
-                named[_BASELINE_RATE] = rates_of_baselines[variant]
+            if variant in throughputs_of_baselines:
+                named[_BASELINE_THROUGHPUT] = throughputs_of_baselines[variant]
             yield conditions | named | results
 
     def _read_conditions(self, row: GridRow) -> dict[str, Any]:
@@ -229,7 +231,7 @@ class RowReader:
         if written is None:
             return field
         is_sign = written.unit.lower() in WORDS.ratio_signs
-        if is_sign and reading.meaning.name in quantities.RATES:
+        if is_sign and reading.meaning.name in quantities.THROUGHPUTS:
             return field
         if written.unit and not is_sign and reading.meaning.name in _RATIOS:
             return field
@@ -254,16 +256,16 @@ def _plain(digits: str, decimal: str) -> str:
 
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each row its baseline: the only row with that rate."""
+    """Add to each row its baseline: the only row with that throughput."""
     configuration_ids: dict[str, set[str]] = {}
     for row in rows:
         if any(_ONE.fullmatch(row.get(name, "")) for name in column_readings.BASELINE_RATIOS):
-            for rate in filter(None, map(row.get, quantities.RATES)):
-                configuration_ids.setdefault(rate, set()).add(row["configuration_id"])
+            for throughput in filter(None, map(row.get, quantities.THROUGHPUTS)):
+                configuration_ids.setdefault(throughput, set()).add(row["configuration_id"])
     named = []
     for row in rows:
         named_row = dict(row)
-        baselines = configuration_ids.get(named_row.pop(_BASELINE_RATE, ""), set())
+        baselines = configuration_ids.get(named_row.pop(_BASELINE_THROUGHPUT, ""), set())
         if len(baselines) == 1:
             [named_row[_BASELINE]] = baselines
         named.append(named_row)
@@ -271,16 +273,18 @@ def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
-    """Return the metric of run columns, by names, heading or rate column."""
+    """Return the metric of run columns, by names, heading or throughput column."""
     of_runs = [reading for reading in readings if reading.meaning.use in (Use.RUN, Use.SUMMARY)]
     for naming in (*(unit_in_name(reading.header) for reading in of_runs), unit_in_name(heading), heading):
         meaning = interpret_name(naming, (), "")
         if naming and meaning.use is Use.METRIC:
             return meaning.name
-    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*quantities.RATES}
-    if len(rates) != 1:
+    throughputs = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {
+        *quantities.THROUGHPUTS
+    }
+    if len(throughputs) != 1:
         return quantities.UNNAMED
-    return rates.pop()
+    return throughputs.pop()
 
 
 def run_cells(

@@ -43,7 +43,7 @@ _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
 _NUMBER_COLUMNS = {"low", "high", _RESOLUTION, *NUMBER_CONDITIONS}
 _METRICS = tuple(dict.fromkeys((*METRICS, *result_frames.METRIC_COLUMNS)))
-#: Ratios of two rates, and the signs that may follow them.
+#: Ratios of two throughputs, and the signs that may follow them.
 _RATIOS, _TIMES_SIGNS = (quantities.SPEEDUP, quantities.RELATIVE), "x×"
 _WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, numbers.FACTORS))})")
 #: A table is read across if so many of its rows are named as columns of numbers are.

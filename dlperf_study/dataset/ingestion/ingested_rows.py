@@ -10,7 +10,7 @@ import pyarrow as pa
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, named_windows
+from dlperf_study.dataset.ingestion.job_throughputs import Throughputs, listed_levels, named_windows
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.logs.metadata import LogMetadata
@@ -45,77 +45,80 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
         "log_format": run.format or None,
         **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
     }
-    if run.rates:
-        row |= _rate_columns(metadata, run.rates, bool(run.refusal))
+    if run.throughputs:
+        row |= _throughput_columns(metadata, run.throughputs, bool(run.refusal))
     return row
 
 
-def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict[str, Any]:
+def _throughput_columns(metadata: LogMetadata, throughputs: Throughputs, is_refused: bool) -> dict[str, Any]:
     """Return the columns about printed lines, and a counted run's measurements."""
-    window = rates.steady.window
+    window = throughputs.steady.window
     columns: dict[str, Any] = {
-        "printed_throughput": rates.printed,
-        "merge_rule": rates.rule,
-        "printed_lines": rates.rate.size,
+        "printed_throughput": throughputs.printed,
+        "merge_rule": throughputs.rule,
+        "printed_lines": throughputs.throughput.size,
         "steady_lines": int(window.kept.sum()),
         "steady_window": "; ".join(window.reasons),
     }
-    if rates.steady.behaviour:
-        columns["behaviour"] = str(rates.steady.behaviour)
-    if len(rates.steady.levels) > 1:
-        columns["throughput_levels"] = listed_levels(rates)
-    if rates.fixed_steps:
-        columns["fixed_window"] = f"{rates.fixed_steps[0]} to {rates.fixed_steps[1] - 1}"
+    if throughputs.steady.behaviour:
+        columns["behaviour"] = str(throughputs.steady.behaviour)
+    if len(throughputs.steady.levels) > 1:
+        columns["throughput_levels"] = listed_levels(throughputs)
+    if throughputs.fixed_steps:
+        columns["fixed_window"] = f"{throughputs.fixed_steps[0]} to {throughputs.fixed_steps[1] - 1}"
     if is_refused:
         return columns
-    losses, steadiness = rates.loss[~np.isnan(rates.loss)], rates.steady.steadiness
+    losses, steadiness = throughputs.loss[~np.isnan(throughputs.loss)], throughputs.steady.steadiness
     settled_at_step = None
     if steadiness.is_steady:
-        settled_at_step = int(rates.step[np.argmax(window.kept)])
-    if not rates.counts_tokens:
-        columns |= _sample_columns(metadata.global_batch, rates)
-    columns["token_throughput"] = window.wall_rate * rates.tokens
+        settled_at_step = int(throughputs.step[np.argmax(window.kept)])
+    if not throughputs.counts_tokens:
+        columns |= _sample_columns(metadata.global_batch, throughputs)
+    columns["token_throughput"] = window.wall_throughput * throughputs.tokens
     columns["device_token_throughput"] = columns["token_throughput"] / metadata.job_size.devices
-    columns["step_variation"] = step_variation(1 / rates.rate[window.kept])
+    columns["step_variation"] = step_variation(1 / throughputs.throughput[window.kept])
     columns |= compute_values(
-        Source.STEADINESS, steady_state.WindowSteadiness(steadiness, settled_at_step, rates.rate.size)
+        Source.STEADINESS, steady_state.WindowSteadiness(steadiness, settled_at_step, throughputs.throughput.size)
     )
     if losses.size:
         columns["final_loss"] = float(losses[-1])
     return columns
 
 
-def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
+def _sample_columns(global_batch: int, throughputs: Throughputs) -> dict[str, Any]:
     """Return the columns of a run whose samples are counted."""
-    window = rates.steady.window
-    columns: dict[str, Any] = {"throughput": window.wall_rate, "mean_step_throughput": window.mean_step_throughput}
-    columns["step_seconds"] = columns["broken_down_step_seconds"] = global_batch / window.wall_rate
-    if rates.wall and rates.wall.obstacle:
-        columns["wall_obstacle"] = rates.wall.obstacle
-    elif rates.wall:
-        columns["wall_throughput"] = rates.wall.rate
-    columns["fixed_window_clock_throughput"] = rates.fixed_clock_rate
-    if rates.fixed:
-        columns["fixed_window_throughput"] = rates.fixed.wall_rate
-        columns["fixed_window_mean_step_throughput"] = rates.fixed.mean_step_throughput
+    window = throughputs.steady.window
+    columns: dict[str, Any] = {
+        "throughput": window.wall_throughput,
+        "mean_step_throughput": window.mean_step_throughput,
+    }
+    columns["step_seconds"] = columns["broken_down_step_seconds"] = global_batch / window.wall_throughput
+    if throughputs.wall and throughputs.wall.obstacle:
+        columns["wall_obstacle"] = throughputs.wall.obstacle
+    elif throughputs.wall:
+        columns["wall_throughput"] = throughputs.wall.throughput
+    columns["fixed_window_clock_throughput"] = throughputs.fixed_clock_throughput
+    if throughputs.fixed:
+        columns["fixed_window_throughput"] = throughputs.fixed.wall_throughput
+        columns["fixed_window_mean_step_throughput"] = throughputs.fixed.mean_step_throughput
     return columns
 
 
 def step_rows(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> Iterator[pa.Table]:
-    """Yield a run's rates as rows of steps, ROWS_AT_ONCE each."""
-    rates = run.rates
-    assert rates
-    window_names, window_masks = zip(*named_windows(rates), strict=True)
-    for start in range(0, rates.rate.size, tables.ROWS_AT_ONCE):
+    """Yield a run's throughputs as rows of steps, ROWS_AT_ONCE each."""
+    throughputs = run.throughputs
+    assert throughputs
+    window_names, window_masks = zip(*named_windows(throughputs), strict=True)
+    for start in range(0, throughputs.throughput.size, tables.ROWS_AT_ONCE):
         piece = slice(start, start + tables.ROWS_AT_ONCE)
         yield tables.step_rows(
             entry.configuration.configuration_id,
             run.repetition,
-            rank=np.full(rates.rate[piece].size, WHOLE_JOB),
+            rank=np.full(throughputs.throughput[piece].size, WHOLE_JOB),
             window=(np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
-            step=rates.step[piece],
-            seconds=(np.nan if rates.counts_tokens else metadata.global_batch) / rates.rate[piece],
-            loss=rates.loss[piece],
+            step=throughputs.step[piece],
+            seconds=(np.nan if throughputs.counts_tokens else metadata.global_batch) / throughputs.throughput[piece],
+            loss=throughputs.loss[piece],
         )
 
 
@@ -124,37 +127,37 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
     diagnostics = list(run.diagnostics)
     if run.refusal:
         diagnostics.insert(0, Diagnostic("status", f"not counted: {run.refusal}", Severity.ERROR))
-    elif run.rates:
-        diagnostics += _rate_diagnostics(run.rates, {diagnostic.subject for diagnostic in diagnostics})
+    elif run.throughputs:
+        diagnostics += _throughput_diagnostics(run.throughputs, {diagnostic.subject for diagnostic in diagnostics})
     for diagnostic in diagnostics:
         yield replace(diagnostic, configuration_id=entry.configuration.configuration_id, repetition=run.repetition)
 
 
-def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
-    """Yield doubts about rates; ``subjects`` have a diagnostic already."""
-    reasons = "; ".join(rates.steady.window.reasons)
-    if rates.steady.steadiness.answer is steady_state.Answer.NOT_STEADY:
+def _throughput_diagnostics(throughputs: Throughputs, subjects: Set[str]) -> Iterator[Diagnostic]:
+    """Yield doubts about throughputs; ``subjects`` have a diagnostic already."""
+    reasons = "; ".join(throughputs.steady.window.reasons)
+    if throughputs.steady.steadiness.answer is steady_state.Answer.NOT_STEADY:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")
-    elif rates.steady.steadiness.answer is steady_state.Answer.INCONCLUSIVE:
+    elif throughputs.steady.steadiness.answer is steady_state.Answer.INCONCLUSIVE:
         yield Diagnostic("steadiness", f"inconclusive whether there is a steady state: {reasons}")
-    if rates.steady.startup > max(1, throughput_series.LONG_STARTUP * rates.rate.size):
-        startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
+    if throughputs.steady.startup > max(1, throughput_series.LONG_STARTUP * throughputs.throughput.size):
+        startup = f"{throughputs.steady.startup} of {throughputs.throughput.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
-    with_all, without = rates.steady.rate_of_all, rates.steady.window.wall_rate
+    with_all, without = throughputs.steady.throughput_of_all, throughputs.steady.window.wall_throughput
     if abs(without / with_all - 1) > LEFT_OUT_TOLERANCE:
-        lines = int(np.count_nonzero(~rates.steady.window.kept)) - rates.steady.startup
-        numbers = f"{without:.6g} {rates.unit} without {counted(lines, 'line')}, {with_all:.6g} with them"
+        lines = int(np.count_nonzero(~throughputs.steady.window.kept)) - throughputs.steady.startup
+        numbers = f"{without:.6g} {throughputs.unit} without {counted(lines, 'line')}, {with_all:.6g} with them"
         yield Diagnostic("throughput", f"{numbers}: {reasons}")
-    if rates.wall and rates.wall.misfit and BY_CLOCK not in subjects:
-        yield Diagnostic(BY_CLOCK, f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
-    if rates.counts_tokens:
+    if throughputs.wall and throughputs.wall.misfit and BY_CLOCK not in subjects:
+        yield Diagnostic(BY_CLOCK, f"no throughput by the clock: {throughputs.wall.misfit}", Severity.NOTE)
+    if throughputs.counts_tokens:
         remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
-        yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)
-    elif rates.fixed:
-        yield from _fixed_window_diagnostics(rates.fixed)
+        yield Diagnostic("token_throughput", f"the throughput is in tokens/s; {remedy}", Severity.NOTE)
+    elif throughputs.fixed:
+        yield from _fixed_window_diagnostics(throughputs.fixed)
 
 
-def _fixed_window_diagnostics(window: throughput_series.RateWindow) -> Iterator[Diagnostic]:
+def _fixed_window_diagnostics(window: throughput_series.ThroughputWindow) -> Iterator[Diagnostic]:
     lines = int(window.kept.sum())
     if not lines or not window.is_full:
         yield Diagnostic("fixed_window_mean_step_throughput", f"DLPerf's window is not full: {window.reasons[0]}")

@@ -23,7 +23,7 @@ from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry, Plan, varying
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
-#: What printed rates can answer; they do not say what part of a step is communication.
+#: What printed throughputs can answer; they do not say what part of a step is communication.
 SECTIONS = ("scaling", "audit", "quality", "prediction")
 _NO_LOG = "none of the ingested logs is of it"
 
@@ -93,7 +93,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
         study=study.name,
         cluster=UNSTATED,
         title=f"Logs ingested from {path_text(folder.name)}",
-        about=f"Rates that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
+        about=f"Throughputs that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
         scaling=cast(Literal["weak", "strong"], study.scaling),
         sections=SECTIONS,
         factors=varying(entries, ()),
@@ -174,7 +174,7 @@ def _read_all(
             for run in check_runs(runs, task.metadata.extras.steps_planned):
                 rows.append(run_row(entry, task.metadata, run))
                 diagnostics.extend(run_diagnostics(entry, run))
-                if run.rates and not run.refusal:
+                if run.throughputs and not run.refusal:
                     for piece in step_rows(entry, task.metadata, run):
                         steps.add(piece)
     if duplicates.further_copies:

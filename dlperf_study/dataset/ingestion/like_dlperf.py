@@ -1,8 +1,8 @@
 """The results as DLPerf would have written them from the same logs, by its own rules, for comparison.
 
-For each run: the mean of the rates printed at the steps that DLPerf took. Over runs: their mean and median. The speedup
-is median / median of ``1n1g``. Each of these is rounded to two decimals before the next is computed from it. Where
-DLPerf would have continued with an invalid number, the result here is null, and a message says so.
+For each run: the mean of the throughputs printed at the steps that DLPerf took. Over runs: their mean and median. The
+speedup is median / median of ``1n1g``. Each of these is rounded to two decimals before the next is computed from it.
+Where DLPerf would have continued with an invalid number, the result here is null, and a message says so.
 """
 
 import json
@@ -23,7 +23,7 @@ from dlperf_study.metrics.parameters import varying
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import RunStatus
 
-RATE = "fixed_window_mean_step_throughput"
+THROUGHPUT = "fixed_window_mean_step_throughput"
 BASELINE_CASE = "1n1g"
 #: The key of its results; no other parameter is part of it, neither the precision nor the program.
 KEY = ["batch_per_device", "model", "case"]
@@ -66,7 +66,7 @@ def runs_by_case(dataset: Dataset) -> pd.DataFrame:
     cases = runs["nodes"].astype(str) + "n" + runs["devices_per_node"].astype(str) + "g"
     kind_numbers = runs.groupby(NOT_IN_KEY, sort=False, dropna=False).ngroup() + 1
     kinds = kind_numbers.astype(str) + "-" + runs["framework"] + "-" + runs["precision"]
-    is_counted = (runs["status"] == RunStatus.COMPLETED) & runs[RATE].notna()
+    is_counted = (runs["status"] == RunStatus.COMPLETED) & runs[THROUGHPUT].notna()
     return runs.assign(case=cases, kind=kinds, counted=is_counted)
 
 
@@ -74,11 +74,11 @@ def dlperf_results(runs: pd.DataFrame) -> Results:
     """Return the results of one batch and kind."""
     results: Results = {}
     for (model, case), group in runs[runs["counted"]].groupby(["model", "case"], sort=False):
-        rates = [_rounded(rate) for rate in group[RATE]]
+        throughputs = [_rounded(throughput) for throughput in group[THROUGHPUT]]
         results.setdefault(str(model), {})[str(case)] = {
-            "average_speed": _rounded(float(np.mean(rates))),
+            "average_speed": _rounded(float(np.mean(throughputs))),
             "batch_size_per_device": int(group["batch_per_device"].iloc[0]),
-            "median_speed": _rounded(float(np.median(rates))),
+            "median_speed": _rounded(float(np.median(throughputs))),
         }
     for cases in results.values():
         baseline = cases.get(BASELINE_CASE, {}).get("median_speed")
@@ -112,12 +112,12 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
         not_counted = group[~group["counted"]]
         if len(not_counted):
             repetitions = ", ".join(map(str, not_counted["repetition"]))
-            median = float(np.median(group[RATE].where(group["counted"], 0.0)))
+            median = float(np.median(group[THROUGHPUT].where(group["counted"], 0.0)))
             scripts = (
                 f"one of its scripts takes what there is of them, the other 0, which makes the median {median:.2f}"
             )
             yield f"{model}, batch {batch}, {case}: not counted: repetition {repetitions}; {scripts}"
-    yield from _means_of_rates(runs[runs["counted"]])
+    yield from _means_of_throughputs(runs[runs["counted"]])
     sliced_formats = [format_.name for format_ in all_formats() if format_.dlperf_slices_lines]
     several_ranks = runs[runs["log_format"].isin(sliced_formats) & (runs["ranks_seen"] > 1)]
     if len(several_ranks):
@@ -125,10 +125,10 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
         yield f"{cases}: several ranks print into one log, and its slice of lines takes the first, cold steps"
 
 
-def _means_of_rates(runs: pd.DataFrame) -> Iterator[str]:
-    difference = runs[RATE] / runs["throughput"] - 1
+def _means_of_throughputs(runs: pd.DataFrame) -> Iterator[str]:
+    difference = runs[THROUGHPUT] / runs["throughput"] - 1
     count = int((difference.abs() > _NOTICED_DIFFERENCE).sum())
     if count:
         extent = f"in {counted(count, 'run')}, by up to {difference[difference.abs().idxmax()]:+.1%}"
-        rule = "its mean of rates over fixed steps differs from the rate of the steady part"
+        rule = "its mean of throughputs over fixed steps differs from the throughput of the steady part"
         yield f"{rule} by more than {_NOTICED_DIFFERENCE:.0%} {extent}"

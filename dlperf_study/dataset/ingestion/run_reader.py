@@ -1,4 +1,4 @@
-"""Reads the logs of runs, several at a time, merges what they print into the rates of each job, and compares the runs.
+"""Reads the logs of several runs at a time, merges what they print into each job's throughputs, and compares the runs.
 
 Runs are yielded in order; the memory used does not grow with their number. No pandas: worker processes import this.
 """
@@ -15,7 +15,12 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, usable_rates
+from dlperf_study.dataset.ingestion.job_throughputs import (
+    Throughputs,
+    mean_since_start,
+    throughput_problems,
+    usable_throughputs,
+)
 from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
 from dlperf_study.logs.blocks import LogSource, no_text_reason
 from dlperf_study.logs.json_lines import is_tracker_file
@@ -53,7 +58,7 @@ class PrintedRun:
     repetition: int
     logs: tuple[str, ...]
     format: str
-    rates: Rates | None
+    throughputs: Throughputs | None
     ranks_seen: int
     refusal: str
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -90,10 +95,10 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
     if not logs:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
     refusals, diagnostics = _check_logs(task, logs, unreadable)
-    rates, rate_diagnostics, rate_refusals = _job_rates(task, logs)
-    if rates and not refusals:
+    throughputs, throughput_diagnostics, throughput_refusals = _job_throughputs(task, logs)
+    if throughputs and not refusals:
         # With wrong metadata, numbers contradict each other that don't in the log.
-        for contradiction in self_contradictions(logs, task.metadata, rates):
+        for contradiction in self_contradictions(logs, task.metadata, throughputs):
             if contradiction.severity is Severity.ERROR:
                 refusals.append(contradiction.message)
             else:
@@ -102,26 +107,28 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         repetition=task.run.repetition,
         logs=task.run.logs,
         format=logs[0].format.name,
-        rates=rates,
+        throughputs=throughputs,
         ranks_seen=ranks_seen(logs),
-        refusal="; ".join([*refusals, *rate_refusals]),
-        diagnostics=(*diagnostics, *rate_diagnostics),
+        refusal="; ".join([*refusals, *throughput_refusals]),
+        diagnostics=(*diagnostics, *throughput_diagnostics),
         cache_keys=_cache_keys(logs),
     )
 
 
-def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
-    """Return the job's rates, their diagnostics, and a reason for refusal."""
+def _job_throughputs(
+    task: RunToRead, logs: Sequence[ParsedLog]
+) -> tuple[Throughputs | None, tuple[Diagnostic, ...], list[str]]:
+    """Return the job's throughputs, their diagnostics, and a reason for refusal."""
     diagnostics: tuple[Diagnostic, ...] = ()
     try:
         series = job_series(logs, task.metadata.job_size)
         diagnostics = series.diagnostics
-        rates = usable_rates(logs, series, task.metadata.extras, task.metadata.global_batch)
+        throughputs = usable_throughputs(logs, series, task.metadata.extras, task.metadata.global_batch)
     except LogError as error:
         return None, diagnostics, [str(error)]
-    if reason := mean_since_start(series, rates):
+    if reason := mean_since_start(series, throughputs):
         diagnostics += (Diagnostic("logs", reason),)
-    return rates, diagnostics, list(rate_problems(series, rates))
+    return throughputs, diagnostics, list(throughput_problems(series, throughputs))
 
 
 def _check_logs(
@@ -142,7 +149,7 @@ def _cache_keys(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
     """Return a digest of each log's printed numbers, before merging."""
     cache_keys = {}
     for log in logs:
-        rows = log.series(log.rate_metric)
+        rows = log.series(log.throughput_metric)
         if len(rows) >= _FEWEST_LINES:
             digest = hashlib.sha256()
             for column in (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values))):
@@ -157,7 +164,7 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     A run is refused if it ends before or after the requested steps. If these are not stated, it is refused if it ends
     before the last of the other runs that are not refused.
     """
-    last_steps = [int(run.rates.step[-1]) for run in runs if run.rates and not run.refusal]
+    last_steps = [int(run.throughputs.step[-1]) for run in runs if run.throughputs and not run.refusal]
     expected = steps_planned or max(last_steps, default=0)
     why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
     [(usual_logs, _)] = Counter(len(run.logs) for run in runs).most_common(1) or [(0, 0)]
@@ -177,9 +184,9 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
 
 
 def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> PrintedRun:
-    if not run.rates or run.refusal:
+    if not run.throughputs or run.refusal:
         return run
-    steps, last_step = run.rates.step, int(run.rates.step[-1])
+    steps, last_step = run.throughputs.step, int(run.throughputs.step[-1])
     usual_distance = float(np.median(np.diff(steps))) if steps.size > 1 else 1.0
     if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
         return run

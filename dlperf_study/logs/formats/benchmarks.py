@@ -25,12 +25,12 @@ TF_CNN_BENCHMARKS = Format(
             ("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(printed.JOB_TOTAL,)
         ),
     ),
-    rates=("overall_throughput", "running_throughput"),
+    throughput_metrics=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="steps since the warm-up, from 1",
     closing_metric=printed.JOB_TOTAL.name,
     traps=(
-        "the rate of a line is the mean since the warm-up, not that of the last steps",
+        "the throughput of a line is the mean since the warm-up, not that of the last steps",
         "under Horovod every rank prints the total of the whole job",
         "with parameter servers on several hosts a worker's running mean is its own, the total that of the job",
         "with mode forward-only nothing is trained",
@@ -59,7 +59,7 @@ HOROVOD_SYNTHETIC = Format(
         Line(
             ("Iter #",),
             rf"Iter #{integer('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
-            captured=(printed.RANK_RATE,),
+            captured=(printed.RANK_THROUGHPUT,),
         ),
         Line(("Img/sec per ",), rf"Img/sec per \w+: {number('mean_throughput_per_device')}", captured=(_DEVICE_MEAN,)),
         Line(
@@ -68,12 +68,14 @@ HOROVOD_SYNTHETIC = Format(
             captured=(printed.JOB_TOTAL,),
         ),
     ),
-    rates=("throughput", "overall_throughput"),
+    throughput_metrics=("throughput", "overall_throughput"),
     merge=Merge.SUM,
     steps="measurements of some batches each, from 0",
     counts_updates=False,
     closing_metric=printed.JOB_TOTAL.name,
-    traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
+    traps=(
+        "a throughput is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",
+    ),
     facts=(
         Fact("model", r"Model: (\S+)"),
         Fact("batch_per_device", r"Batch size: (\d+)"),
@@ -86,8 +88,8 @@ _MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platfo
 #: Keys of values that measure nothing; every rank may have its own seed.
 _NO_NUMBERS = (*_MLPERF_FACTS, "seed")
 _MLPERF_NAMES = {
-    "imgs_sec": printed.JOB_RATE.name,
-    "throughput": printed.UNITLESS_RATE.name,
+    "imgs_sec": printed.JOB_THROUGHPUT.name,
+    "throughput": printed.UNITLESS_THROUGHPUT.name,
     "train_loss": printed.LOSS.name,
 }
 _SAMPLES = "samples_count"
@@ -123,18 +125,18 @@ _MLPERF_LINE = JsonLine(
     (":::MLLOG ",),
     _mlperf_record,
     lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
-    (printed.JOB_RATE, printed.UNITLESS_RATE, printed.ELAPSED_OF_SAMPLES, printed.LOSS),
+    (printed.JOB_THROUGHPUT, printed.UNITLESS_THROUGHPUT, printed.ELAPSED_OF_SAMPLES, printed.LOSS),
 )
 MLLOG = Format(
     name="mllog",
     title="MLPerf",
     program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
     lines=(_MLPERF_LINE,),
-    rates=("throughput", "train_throughput", "sample_seconds"),
+    throughput_metrics=("throughput", "train_throughput", "sample_seconds"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, if it prints one: in NeMo samples",
     counts_updates=False,
-    device_rate_facts={"submission_benchmark": ("ssd", "retinanet")},
+    device_throughput_facts={"submission_benchmark": ("ssd", "retinanet")},
     traps=(
         "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",
         "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",

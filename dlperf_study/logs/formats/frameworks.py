@@ -12,16 +12,16 @@ MXNET_SPEEDOMETER = Format(
         Line(
             ("Speed: ",),
             rf"(?:Node\[{integer('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{integer('epoch')}\]\s+Batch\s?\[(?:\d+-)?{integer('step')}\]",
-            (Field(printed.RANK_RATE, "Speed"),),
+            (Field(printed.RANK_THROUGHPUT, "Speed"),),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.SUM,
     steps="batches of the epoch",
     traps=(
-        "under Horovod the rate is that of one rank; in one process it is that of all its devices",
-        "no line says which of the two: one line per step on several devices does not tell the job's rate",
-        "old versions print one line per measure of quality, each with the same rate",
+        "under Horovod the throughput is that of one rank; in one process it is that of all its devices",
+        "no line says which of the two: one line per step on several devices does not tell the job's throughput",
+        "old versions print one line per measure of quality, each with the same throughput",
     ),
     synchronous=False,
     dlperf_steps=(20, 120),
@@ -46,14 +46,14 @@ GLUONNLP_BERT = Format(
             ),
         ),
     ),
-    rates=("throughput", "step_seconds"),
+    throughput_metrics=("throughput", "step_seconds"),
     merge=Merge.SUM,
     steps="steps since the start",
     traps=(
-        "the rate counts tokens, not samples",
+        "the throughput counts tokens, not samples",
         "under Horovod every rank prints its own, and no line names its rank",
         "evaluation prints the same line, with a learning rate of 0",
-        "a process on several devices prints their sum: one line per step does not tell the job's rate",
+        "a process on several devices prints their sum: one line per step does not tell the job's throughput",
     ),
     synchronous=False,
     # Its ``evaluate`` calls the same ``log`` without a trainer, and then the learning rate is printed as 0.
@@ -61,7 +61,7 @@ GLUONNLP_BERT = Format(
     dlperf_steps=(20, 120),
 )
 
-_DEVICE_RATE = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
+_DEVICE_THROUGHPUT = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
 
 INSIGHTFACE_PARTIAL_FC = Format(
     name="insightface_partial_fc",
@@ -71,13 +71,13 @@ INSIGHTFACE_PARTIAL_FC = Format(
         Line(
             (" Rank:",),
             rf"(?:rank-id:{integer('rank')}:.*?)?Iter:\s*{integer('step')}\b",
-            (Field(_DEVICE_RATE, "Rank"), Field(printed.JOB_RATE, "Total"), Field(printed.LOSS, "[loss]")),
+            (Field(_DEVICE_THROUGHPUT, "Rank"), Field(printed.JOB_THROUGHPUT, "Total"), Field(printed.LOSS, "[loss]")),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start",
-    traps=("'it' means samples, not iterations", "'Total' is rank 0's rate × devices"),
+    traps=("'it' means samples, not iterations", "'Total' is rank 0's throughput × devices"),
     dlperf_steps=(20, 120),
 )
 
@@ -100,7 +100,7 @@ MINDSPORE = Format(
             (_MINDSPORE_EPOCH,),
         ),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="steps of the epoch, from 1; a time is the mean of its epoch",
     traps=("the first epoch includes the compilation", "with data sinking a whole epoch is one call to the device"),
@@ -114,9 +114,9 @@ _ONEFLOW_SETTINGS = (
 )
 
 
-def _oneflow_numbers(loss: str, rate: str) -> tuple[Field, ...]:
-    """Return loss, rate and Unix time of a line."""
-    return Field(printed.LOSS, loss), Field(printed.JOB_RATE, rate), Field(printed.UNIX_TIME, " ", "")
+def _oneflow_numbers(loss: str, throughput: str) -> tuple[Field, ...]:
+    """Return loss, throughput and Unix time of a line."""
+    return Field(printed.LOSS, loss), Field(printed.JOB_THROUGHPUT, throughput), Field(printed.UNIX_TIME, " ", "")
 
 
 _RESNET50_NUMBERS = _oneflow_numbers("loss", "samples/s")
@@ -134,10 +134,10 @@ ONEFLOW_RESNET50 = Format(
         Line(("train: epoch",), _resnet50_head("train"), _RESNET50_NUMBERS),
         Line(("validation: epoch",), _resnet50_head("validation"), _RESNET50_NUMBERS, training=False),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="batches of the epoch, from 1",
-    traps=("the rate is that of the whole job", "the last number of a line is the Unix time, not a rate"),
+    traps=("the throughput is that of the whole job", "the last number of a line is the Unix time, not a throughput"),
     facts=(Fact("model", r"model = (\w+)"), *_ONEFLOW_SETTINGS),
     dlperf_steps=(20, 120),
 )
@@ -147,10 +147,10 @@ ONEFLOW_BERT = Format(
     title="OneFlow BERT",
     program="Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT",
     lines=(Line(("mlm_loss: ",), rf"step: {integer('step')},", _oneflow_numbers("total_loss", "throughput")),),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, from 0",
-    traps=("the rate is that of the whole job, in sequences", "the last number of a line is the Unix time"),
+    traps=("the throughput is that of the whole job, in sequences", "the last number of a line is the Unix time"),
     facts=_ONEFLOW_SETTINGS,
     dlperf_steps=(20, 120),
 )
@@ -163,13 +163,13 @@ ONEFLOW_INSIGHTFACE = Format(
         Line(
             ("train: iter",),
             rf"train: iter {integer('step')},",
-            (Field(printed.LOSS, "loss"), Field(printed.JOB_RATE, "throughput")),
+            (Field(printed.LOSS, "loss"), Field(printed.JOB_THROUGHPUT, "throughput")),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, from 1",
-    traps=("the rate is that of the whole job",),
+    traps=("the throughput is that of the whole job",),
     dlperf_steps=(20, 120),
 )
 

@@ -9,7 +9,9 @@ from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, 
 from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number
 
 #: The global batch in samples, divided by the milliseconds of an iteration.
-_MEGATRON_RATE = PrintedMetric(printed.JOB_RATE.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds")
+_MEGATRON_THROUGHPUT = PrintedMetric(
+    printed.JOB_THROUGHPUT.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds"
+)
 
 _MEGATRON_HEAD = (
     rf"\biteration\s+{integer('step')}/\s*\d+ \|.*?elapsed time per iteration \(ms\): {number('step_seconds')}"
@@ -26,17 +28,17 @@ MEGATRON_LM = Format(
             _MEGATRON_NEEDLES,
             rf"{_MEGATRON_HEAD}(?=.*?\blm loss: {number('loss')})",
             (),
-            (printed.JOB_STEP.in_milliseconds, _MEGATRON_RATE, printed.LOSS),
+            (printed.JOB_STEP.in_milliseconds, _MEGATRON_THROUGHPUT, printed.LOSS),
         ),
         # Iterations that are skipped, until the scale of the loss fits, have none.
         Line(
             _MEGATRON_NEEDLES,
             rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )",
             (),
-            (printed.JOB_STEP.in_milliseconds, _MEGATRON_RATE),
+            (printed.JOB_STEP.in_milliseconds, _MEGATRON_THROUGHPUT),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="iterations since the start, from 1; a line is of those since the line before",
     traps=(
@@ -48,7 +50,7 @@ MEGATRON_LM = Format(
 )
 
 #: The global batch in samples, divided by the seconds of a step.
-_NEMO_RATE = PrintedMetric(printed.JOB_RATE.name, "samples/s", MetricScope.JOB, per="step_seconds")
+_NEMO_THROUGHPUT = PrintedMetric(printed.JOB_THROUGHPUT.name, "samples/s", MetricScope.JOB, per="step_seconds")
 
 NEMO = Format(
     name="nemo",
@@ -60,10 +62,10 @@ NEMO = Format(
             rf"Training epoch \d+, iteration \d+/\d+ \|(?=.*?\bglobal_batch_size: {number('throughput')})"
             rf"(?=.*?\bglobal_step: {integer('step')})(?=.*?\breduced_train_loss: {number('loss')})?"
             rf".*?\btrain_step_timing in s: {number('step_seconds')}",
-            captured=(printed.JOB_STEP, _NEMO_RATE, printed.LOSS),
+            captured=(printed.JOB_STEP, _NEMO_THROUGHPUT, printed.LOSS),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start, from 0",
     traps=(
@@ -83,7 +85,7 @@ TORCHTITAN = Format(
             (Field(printed.LOSS, "loss"), Field(replace(printed.DEVICE_TOKENS, has_thousands=True), "tps")),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start, from 1; a line is of those since the line before",
     traps=(
@@ -109,7 +111,7 @@ MAXTEXT = Format(
         # While the batch grows, lines may have no time.
         Line(("completed step: ",), r"^(?!.*seconds: )"),
     ),
-    rates=("throughput", "step_seconds"),
+    throughput_metrics=("throughput", "step_seconds"),
     merge=Merge.COPIES,
     steps="steps since the start, from 0",
     traps=(
@@ -122,10 +124,10 @@ MAXTEXT = Format(
 
 
 def _fairseq_record(row: Mapping[str, Any]) -> JsonRecord:
-    """Return the numbers of an interval; the first has no rate."""
+    """Return the numbers of an interval; the first has no throughput."""
     values = {printed.LOSS.name: float(row["loss"])}
     if float(row["wps"]) > 0:
-        values[printed.JOB_RATE.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])
+        values[printed.JOB_THROUGHPUT.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])
     return JsonRecord(values, int(row["epoch"]), int(row["num_updates"]))
 
 
@@ -135,7 +137,9 @@ FAIRSEQ = Format(
     program="facebookresearch/fairseq, logging/progress_bar.py",
     lines=(
         JsonLine(
-            ("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(printed.JOB_RATE, printed.LOSS)
+            ("| train_inner | ", "[train_inner][INFO] - "),
+            _fairseq_record,
+            metrics=(printed.JOB_THROUGHPUT, printed.LOSS),
         ),
         Line(
             ("wps=",),
@@ -144,13 +148,13 @@ FAIRSEQ = Format(
             captured=(printed.LOSS, printed.JOB_TOKENS),
         ),
     ),
-    rates=("throughput", "token_throughput"),
+    throughput_metrics=("throughput", "token_throughput"),
     merge=Merge.ONE,
     steps="updates since the start; a line is of those since the line before",
     facts=(Fact("world_size", r"training on (\d+) devices"),),
     traps=(
         "wps counts tokens, or frames, of all workers since the last line; samples are wps × bsz / wpb",
-        "the first line has no rate; versions of 2019 print a mean since the start; ups has two decimals",
+        "the first line has no throughput; versions of 2019 print a mean since the start; ups has two decimals",
     ),
 )
 
@@ -165,7 +169,7 @@ NANOGPT = Format(
             (Field(printed.LOSS, "loss"), Field(printed.JOB_STEP.in_milliseconds, "time")),
         ),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="iterations since the start, from 0; a line is of that one iteration",
     traps=(
@@ -188,7 +192,7 @@ MODDED_NANOGPT = Format(
         # Since 2025 without a loss.
         Line(("train_time:",), rf"{_MODDED_POSITION}(?=train_time:)", (_TRAIN_TIME,)),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="steps since the start",
     traps=(
@@ -217,11 +221,11 @@ LLM_C = Format(
         Line((" trl:",), rf"^s:{integer('step')} ", (Field(printed.LOSS, "trl"),)),
         Line((" tel:",), rf"^s:{integer('step')} ", (Field(printed.LOSS, "tel"),), training=False),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="steps since the start",
-    traps=("tok/s is a smoothed rate of the job: the time of the step is used instead", "main.log has no time"),
-    no_rate_reason="main.log of llm.c has no time; what it prints on the console has",
+    traps=("tok/s is a smoothed throughput of the job: the time of the step is used instead", "main.log has no time"),
+    no_throughput_reason="main.log of llm.c has no time; what it prints on the console has",
 )
 
 FORMATS = (MEGATRON_LM, NEMO, TORCHTITAN, MAXTEXT, FAIRSEQ, NANOGPT, MODDED_NANOGPT, LLM_C)

@@ -8,16 +8,16 @@ from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, 
 from dlperf_study.logs.json_lines import numeric_values, string_values
 from dlperf_study.logs.printed import integer, number
 
-#: Names of the whole job's rate in samples and of the loss, with our column for each.
+#: Names of the whole job's throughput in samples and of the loss, with our column for each.
 _DLLOGGER_NAMES = {
-    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), printed.JOB_RATE.name),
-    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), printed.JOB_RATE.name),
-    "throughput": printed.UNITLESS_RATE.name,
+    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), printed.JOB_THROUGHPUT.name),
+    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), printed.JOB_THROUGHPUT.name),
+    "throughput": printed.UNITLESS_THROUGHPUT.name,
     **dict.fromkeys(("train.loss", "total_loss", "step_loss"), printed.LOSS.name),
 }
-_TOTALS_BY_RATE = {
-    printed.JOB_RATE.name: printed.JOB_TOTAL.name,
-    printed.UNITLESS_RATE.name: printed.UNITLESS_TOTAL.name,
+_TOTALS_BY_THROUGHPUT = {
+    printed.JOB_THROUGHPUT.name: printed.JOB_TOTAL.name,
+    printed.UNITLESS_THROUGHPUT.name: printed.UNITLESS_TOTAL.name,
 }
 #: Programs with numbers of these names count a single step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
@@ -35,7 +35,7 @@ def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
     for name, value in numeric_values(data).items():
         values[_DLLOGGER_NAMES.get(name, name)] = value
     if step < 0:
-        values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
+        values = {_TOTALS_BY_THROUGHPUT.get(name, name): value for name, value in values.items()}
     is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
     time_seconds = float(line.get("timestamp", "nan"))
     if values:
@@ -62,14 +62,14 @@ _DLLOGGER_LINE = JsonLine(
     ("DLLL ",),
     _dllogger_record,
     lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
-    (printed.JOB_RATE, printed.JOB_TOTAL, printed.UNITLESS_RATE, printed.UNITLESS_TOTAL, printed.LOSS),
+    (printed.JOB_THROUGHPUT, printed.JOB_TOTAL, printed.UNITLESS_THROUGHPUT, printed.UNITLESS_TOTAL, printed.LOSS),
 )
 DLLOGGER = Format(
     name="dllogger",
     title="NVIDIA dllogger",
     program="NVIDIA/dllogger, JSONStreamBackend",
     lines=(_DLLOGGER_LINE,),
-    rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
+    throughput_metrics=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",
     counts_updates=False,
@@ -83,11 +83,11 @@ DLLOGGER = Format(
 _SPACED = r"\s*:\s*"
 _NUMBERS = (
     Field(printed.LOSS, "train.loss", _SPACED),
-    Field(printed.JOB_RATE, "imgs_per_sec", _SPACED),
-    Field(printed.JOB_RATE, "throughput_train", _SPACED),
-    Field(printed.JOB_RATE, " train.total_ips", _SPACED),
-    Field(printed.JOB_RATE, " train.ips", _SPACED),
-    Field(printed.JOB_RATE, " total_ips", _SPACED),
+    Field(printed.JOB_THROUGHPUT, "imgs_per_sec", _SPACED),
+    Field(printed.JOB_THROUGHPUT, "throughput_train", _SPACED),
+    Field(printed.JOB_THROUGHPUT, " train.total_ips", _SPACED),
+    Field(printed.JOB_THROUGHPUT, " train.ips", _SPACED),
+    Field(printed.JOB_THROUGHPUT, " total_ips", _SPACED),
     Field(printed.LOSS, "total_loss", _SPACED),
 )
 #: The first letter is missing in some copies.
@@ -97,7 +97,10 @@ _TUPLE = rf"\((?:{integer('epoch')}, )?{integer('step')},?\)"
 #: The mean of an epoch, and that of the run; some programs put nothing before the latter.
 _EPOCH = rf"Epoch: {integer('epoch')}\s++(?!Iteration)"
 _RUN = r"(?:Summary:|\(\))?\s"
-_VALIDATION = (Field(printed.JOB_RATE, " val.total_ips", _SPACED), Field(printed.JOB_RATE, " val.ips", _SPACED))
+_VALIDATION = (
+    Field(printed.JOB_THROUGHPUT, " val.total_ips", _SPACED),
+    Field(printed.JOB_THROUGHPUT, " val.ips", _SPACED),
+)
 _SUMMARY = (
     Field(printed.JOB_TOTAL, " train.total_ips", _SPACED),
     Field(printed.JOB_TOTAL, " train.ips", _SPACED),
@@ -116,13 +119,13 @@ NVIDIA_DLL = Format(
         Line(_NEEDLES, _STAMP + _EPOCH, _SUMMARY),
         Line(_NEEDLES, _STAMP + _RUN, _SUMMARY),
     ),
-    rates=("throughput", "overall_throughput"),
+    throughput_metrics=("throughput", "overall_throughput"),
     merge=Merge.ONE,
     steps="iterations: of the epoch in PyTorch, since the start in TensorFlow",
     traps=(
-        "every rate is that of the whole job",
+        "every throughput is that of the whole job",
         "ResNet50 for TensorFlow does not print its first 20 iterations",
-        "the rate of the first iterations of PyTorch is that of queueing work, not of doing it",
+        "the throughput of the first iterations of PyTorch is that of queueing work, not of doing it",
     ),
     facts=(
         Fact("world_size", r"world_size : (\d+)"),
@@ -148,7 +151,7 @@ HUGECTR = Format(
             (printed.RANK_INTERVAL,),
         ),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="steps since the start",
     traps=("the time is that of all steps since the last line: divided here by their number",),

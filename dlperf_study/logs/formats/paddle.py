@@ -9,7 +9,7 @@ COSTS = (
     Field(printed.RANK_STEP, "elapse"),
     Field(printed.RANK_STEP, "batch_cost"),
     Field(printed.RANK_READER, "reader_cost"),
-    Field(printed.RANK_RATE, "ips"),
+    Field(printed.RANK_THROUGHPUT, "ips"),
 )
 #: The batch of training in a printed configuration of Paddle, which also states those of validation and inference.
 TRAIN_BATCH = (
@@ -32,10 +32,12 @@ PADDLE_VGG16_V2 = Format(
         ),
         Line((" end, spent",), rf"Pass {integer('epoch')} end,", (Field(_PASS_SECONDS, "spent"),)),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.SUM,
     steps="batches of the pass, from 0",
-    traps=("it prints a time, not a rate: one trainer's rate is its batch / time, and the job's their sum",),
+    traps=(
+        "it prints a time, not a throughput: one trainer's throughput is its batch / time, and the job's their sum",
+    ),
     facts=(Fact("batch_per_device", r"batch_size:? (\d+)"),),
     synchronous=False,
 )
@@ -48,7 +50,7 @@ PADDLE_VGG16_FLUID = Format(
         Line(
             ("Iters = ",),
             rf"Pass = {integer('epoch')}, Iters = {integer('step')}",
-            (Field(printed.LOSS, "Loss"), Field(printed.RANK_RATE, "Speed"), Field(printed.RANK_STEP, "spent")),
+            (Field(printed.LOSS, "Loss"), Field(printed.RANK_THROUGHPUT, "Speed"), Field(printed.RANK_STEP, "spent")),
         ),
         Line(
             ("Training performance",),
@@ -56,7 +58,7 @@ PADDLE_VGG16_FLUID = Format(
             (Field(printed.RANK_TOTAL, "Training performance"),),
         ),
     ),
-    rates=("throughput", "step_seconds", "overall_throughput"),
+    throughput_metrics=("throughput", "step_seconds", "overall_throughput"),
     merge=Merge.SUM,
     steps="batches since the start of the pass, from 1",
     traps=(
@@ -80,11 +82,11 @@ PADDLE_FLUID_BENCHMARK = Format(
         Line(("Iter: ",), rf"Pass: {integer('epoch')}, Iter: {integer('step')},", (Field(printed.LOSS, "Loss"),)),
         Line(("examples/se",), rf"{number('overall_throughput')} examples/se[cd]\b", captured=(printed.RANK_TOTAL,)),
     ),
-    rates=("overall_throughput",),
+    throughput_metrics=("overall_throughput",),
     merge=Merge.SUM,
     steps="batches of the pass",
     traps=(
-        "the rate is that of one trainer: the job's is the sum over the trainers",
+        "the throughput is that of one trainer: the job's is the sum over the trainers",
         "the unit is printed as examples/sed; later versions print examples/sec",
     ),
     facts=(
@@ -125,11 +127,11 @@ PADDLE_RESNET50 = Format(
             training=False,
         ),
     ),
-    rates=("step_seconds", "throughput"),
+    throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="batches of the pass, from 0",
     traps=(
-        "a time is that of trainer 0: the job's rate is nodes × devices per node × batch per device / time",
+        "a time is that of trainer 0: the job's throughput is nodes × devices per node × batch per device / time",
         "elapse has four decimals and includes the reader; time, before it, has two",
         "ips, printed since 2020-09, is that of one rank, and its average restarts at every print",
     ),
@@ -161,12 +163,12 @@ PADDLE_BERT = Format(
         ),
         Line(("ation_set]",), r"\[validation_set\] " + _BERT_POSITION, _BERT_NUMBERS, training=False),
     ),
-    rates=("steps_per_second",),
+    throughput_metrics=("steps_per_second",),
     merge=Merge.COPIES,
     steps="steps since the start",
     traps=(
         "the speed is already multiplied by the number of trainers, one per node: times batch per device × devices per "
-        "node it is the job's rate; multiplying by all devices counts the nodes twice",
+        "node it is the job's throughput; multiplying by all devices counts the nodes twice",
     ),
     facts=(
         Fact("devices_per_node", r"Device count (\d+)"),
@@ -204,7 +206,7 @@ PADDLECLAS = Format(
             training=False,
         ),
     ),
-    rates=("step_seconds", "throughput"),
+    throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0",
     traps=("ips is that of one rank", "the average restarts at every print, so the first after it is often low"),
@@ -222,7 +224,7 @@ PADDLESEG = Format(
             (Field(printed.LOSS, " loss"), *COSTS),
         ),
     ),
-    rates=("step_seconds", "throughput"),
+    throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="iterations since the start, from 1; a line is of those since the line before",
     traps=("ips is that of one rank, and versions before 2021 print none; only rank 0 prints",),
@@ -242,11 +244,11 @@ PADDLEOCR = Format(
                 Field(printed.RANK_READER, "avg_reader_cost"),
                 Field(printed.RANK_STEP, "batch_cost"),
                 Field(printed.RANK_STEP, "avg_batch_cost"),
-                Field(printed.RANK_RATE, "ips"),
+                Field(printed.RANK_THROUGHPUT, "ips"),
             ),
         ),
     ),
-    rates=("step_seconds", "throughput"),
+    throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="iterations since the start, from 1; with iter, of the epoch; a line is of those since the line before",
     traps=(
@@ -267,11 +269,11 @@ PADDLEDETECTION = Format(
                 Field(printed.LOSS, " loss"),
                 Field(printed.JOB_STEP, "batch_cost"),
                 Field(printed.RANK_READER, "data_cost"),
-                Field(printed.RANK_RATE, "ips"),
+                Field(printed.RANK_THROUGHPUT, "ips"),
             ),
         ),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="batches of the epoch, from 0",
     traps=(
@@ -292,7 +294,7 @@ PADDLENLP = Format(
             rf"\bloss: {number('loss')}, .*?\bglobal_step: {integer('step')}, ",
             (
                 Field(_INTERVAL_SAMPLES, "interval_samples_per_second"),
-                Field(printed.JOB_STEPS_RATE, "interval_steps_per_second"),
+                Field(printed.JOB_STEPS_THROUGHPUT, "interval_steps_per_second"),
             ),
             (printed.LOSS,),
         ),
@@ -300,10 +302,10 @@ PADDLENLP = Format(
             ("global step ",),
             rf"global step {integer('step')}, epoch: \d+, .*?\bspeed: {number('step_seconds')} steps?/s",
             (Field(printed.LOSS, "loss"),),
-            (printed.JOB_STEPS_RATE,),
+            (printed.JOB_STEPS_THROUGHPUT,),
         ),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.COPIES,
     steps="updates since the start; a line is of those since the line before",
     traps=(

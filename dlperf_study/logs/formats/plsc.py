@@ -13,14 +13,14 @@ PLSC_2020 = Format(
         Line(
             (" batch:",),
             rf"Pass:{integer('epoch')} batch:{integer('step')}",
-            (Field(printed.LOSS, "loss:"), Field(printed.JOB_RATE, "qps:")),
+            (Field(printed.LOSS, "loss:"), Field(printed.JOB_THROUGHPUT, "qps:")),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="batches of the pass, from 0; every tenth is printed",
     traps=(
-        "every local rank prints the rate of the whole job: their sum is wrong",
+        "every local rank prints the throughput of the whole job: their sum is wrong",
         "in one stream each step appears once per rank, so that counting lines takes the cold ones",
     ),
     facts=(Fact("world_size", r"num_trainers: (\d+)"),),
@@ -36,15 +36,15 @@ PLSC_2_2 = Format(
         Line(
             ("throughput",),
             rf"(?:\bloss {number('loss')},.*? )?epoch: {integer('epoch')}, step: {integer('step')},",
-            (Field(printed.JOB_RATE, "throughput"),),
+            (Field(printed.JOB_THROUGHPUT, "throughput"),),
             (printed.LOSS,),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start",
     traps=(
-        "the rate is that of the whole job",
+        "the throughput is that of the whole job",
         "validation every few thousand steps is part of the next line's interval, which is then far too slow",
     ),
     facts=(
@@ -64,7 +64,7 @@ PLSC_2_2 = Format(
 _PLSC_2_4_NUMBERS = (
     Field(printed.LOSS, " loss"),
     Field(printed.RANK_STEP, "batch_cost"),
-    Field(printed.JOB_RATE, "ips"),
+    Field(printed.JOB_THROUGHPUT, "ips"),
 )
 #: Before or after the time of the step, depending on the version.
 _READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
@@ -88,7 +88,7 @@ PLSC_2_4 = Format(
             training=False,
         ),
     ),
-    rates=("throughput", "step_seconds"),
+    throughput_metrics=("throughput", "step_seconds"),
     merge=Merge.COPIES,
     steps="batches of the epoch, from 1",
     traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),

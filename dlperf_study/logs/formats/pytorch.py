@@ -21,11 +21,11 @@ PYTORCH_IMAGENET = Format(
         ),
         Line(("Test: [",), rf"Test: \[\s*{integer('step')}/\d+\]", _IMAGENET_NUMBERS, training=False),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0 or 1",
     traps=(
-        "seconds per step of one rank, the mean in brackets; the job's rate is batch per device × devices / time",
+        "seconds per step of one rank, the mean in brackets; the job's throughput is batch per device × devices / time",
         "the lines of the ranks are mixed and name no rank",
         "without a synchronisation the time is that of queueing work until the queue is full",
     ),
@@ -59,7 +59,7 @@ TORCHVISION_REFERENCES = Format(
         # Classification prints no time of a step at the end of an epoch.
         Line(("Total time: ",), r"^(?!.*Epoch: .*\()"),
     ),
-    rates=("step_seconds", "epoch_step_seconds"),
+    throughput_metrics=("step_seconds", "epoch_step_seconds"),
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0",
     first_true_step=_WINDOW,
@@ -73,7 +73,7 @@ TORCHVISION_REFERENCES = Format(
 
 _TIMM_EPOCH = PrintedMetric("epoch_throughput", "samples/s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True)
 _TIMM_UPDATE = PrintedMetric("last_update_throughput", "samples/s", MetricScope.JOB)
-_TIMM_RATES = rf"{number('last_update_throughput')}/s\s+\(\s*[\d.]+s,\s*{number('epoch_throughput')}/s\)"
+_TIMM_THROUGHPUTS = rf"{number('last_update_throughput')}/s\s+\(\s*[\d.]+s,\s*{number('epoch_throughput')}/s\)"
 
 TIMM = Format(
     name="timm",
@@ -83,16 +83,16 @@ TIMM = Format(
         Line(
             ("Train: ",),
             rf"Train: {integer('epoch')} \[\s*{integer('step')}/\d+[^\]]*\].*?Loss:\s+{number('loss')}.*?"
-            rf"Time:\s+[\d.]+s,\s+{_TIMM_RATES}",
+            rf"Time:\s+[\d.]+s,\s+{_TIMM_THROUGHPUTS}",
             captured=(printed.LOSS, _TIMM_UPDATE, _TIMM_EPOCH),
         ),
     ),
-    rates=("epoch_throughput",),
+    throughput_metrics=("epoch_throughput",),
     merge=Merge.COPIES,
     steps="updates of the epoch, from 0",
     traps=(
-        "the rate before the brackets is that of one update in fifty, which may or may not wait for data",
-        "the rate in brackets is the mean since the epoch began, with its slow first update: its last line counts",
+        "the throughput before the brackets is that of one update in fifty, which may or may not wait for data",
+        "the throughput in brackets is a mean since the epoch began, with its slow first update; its last line counts",
         "both are of the whole job: the global batch of an update, with accumulation, by the clock of rank 0",
         "summary.csv has no time",
     ),

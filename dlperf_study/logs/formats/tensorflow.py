@@ -25,7 +25,7 @@ KERAS_FIT = Format(
         _keras_bar("us", 1e-6),
         _keras_bar("s", 1.0),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="batches of the epoch; the last line of an epoch counts",
     traps=(
@@ -46,18 +46,21 @@ TF2_TIMEHISTORY = Format(
             ("TimeHistory: ",),
             rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second "
             rf"between steps \d+ and {integer('step')}(?!\S)",
-            captured=(printed.JOB_RATE,),
+            captured=(printed.JOB_THROUGHPUT,),
         ),
         Line(
             ("BenchmarkMetric: ",),
             rf"BenchmarkMetric: \{{.*?'(?:global step|num_batches)': ?{integer('step')}",
-            (Field(printed.JOB_RATE, "'examples_per_second'"),),
+            (Field(printed.JOB_THROUGHPUT, "'examples_per_second'"),),
         ),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start; the number is the last step of the interval",
-    traps=("the rate is that of the whole job", "the first interval includes the start-up: about a third of the rate"),
+    traps=(
+        "the throughput is that of the whole job",
+        "the first interval includes the start-up: about a third of the throughput",
+    ),
     facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices_per_node", r"'num_gpus': ([1-9]\d*)")),
     # The five lines of 100 steps after the first.
     dlperf_steps=(101, 601),
@@ -69,9 +72,9 @@ TENSORPACK = Format(
     program="tensorpack/tensorpack, callbacks/summary.py (ThroughputTracker) and callbacks/base.py",
     lines=(
         Line(("(global_step ",), rf"Epoch {integer('epoch')} \(global_step {integer('step')}\) finished"),
-        Line(("Throughput (samples/sec)",), "Throughput", (Field(printed.JOB_RATE, "(samples/sec)"),)),
+        Line(("Throughput (samples/sec)",), "Throughput", (Field(printed.JOB_THROUGHPUT, "(samples/sec)"),)),
     ),
-    rates=("throughput",),
+    throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, at the end of the epoch",
     traps=(
@@ -105,12 +108,12 @@ ELASTICDL = Format(
     title="ElasticDL stage times",
     program="sql-machine-learning/elasticdl, elasticdl/python/common/timing_utils.py",
     lines=tuple(starmap(_elasticdl_line, _ELASTICDL_STAGES.items())),
-    rates=(),
+    throughput_metrics=(),
     merge=Merge.SUM,
     steps="none: a line is the sum over one task of one worker, in the order of the tasks",
     traps=(
-        "seconds of a whole task, not of a step, and no line says how many steps a task has: the rate is workers × "
-        "batch × steps of a task / task_process",
+        "seconds of a whole task, not of a step, and no line says how many steps a task has: the throughput is "
+        "workers × batch × steps of a task / task_process",
         "batch_process, get_model and report_gradient are parts of task_process",
         "under all-reduce report_gradient is the exchange of the gradients",
     ),

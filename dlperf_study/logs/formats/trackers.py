@@ -7,12 +7,12 @@ from dlperf_study.logs import printed
 from dlperf_study.logs.event_files import EVENT_ROW
 from dlperf_study.logs.format import Format, JsonLine, JsonRecord, Merge
 from dlperf_study.logs.mlflow_database import METRIC_ROW
-from dlperf_study.logs.scalar_rows import RATE_NAMES, RATES, tag_meaning
+from dlperf_study.logs.scalar_rows import THROUGHPUT_NAMES, THROUGHPUTS, tag_meaning
 from dlperf_study.logs.wandb_files import HISTORY_ROW
 
 _TRAP = (
     "programs choose the names of scalars: samples_per_sec and tokens_per_sec are read as those of the whole job, "
-    "step_time as seconds, throughput as a rate of no stated unit; other tags of a device, rank or gpu, and those of "
+    "step_time as seconds, throughput without a stated unit; other tags of a device, rank or gpu, and those of "
     "eval, val or test are left out"
 )
 
@@ -23,8 +23,8 @@ def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str
         name=name,
         title=title,
         program=program,
-        lines=(JsonLine((marker,), _record, metrics=(*RATES, printed.LOSS)),),
-        rates=RATE_NAMES,
+        lines=(JsonLine((marker,), _record, metrics=(*THROUGHPUTS, printed.LOSS)),),
+        throughput_metrics=THROUGHPUT_NAMES,
         merge=Merge.ONE,
         steps="what the program gives as its step",
         counts_updates=False,

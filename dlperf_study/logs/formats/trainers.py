@@ -10,7 +10,7 @@ from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW
 from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number, number_before_unit
 
 _LIGHTNING_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True)
-_LIGHTNING_RATE = replace(_LIGHTNING_STEP, inverse=True)
+_LIGHTNING_THROUGHPUT = replace(_LIGHTNING_STEP, inverse=True)
 _LIGHTNING_NUMBER = number_before_unit("step_seconds")
 _LIGHTNING_POSITION = rf"{LINE_START}Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
 _LIGHTNING_LOSSES = ("train_loss_step", "train_loss", "loss")
@@ -31,12 +31,12 @@ LIGHTNING = Format(
     program="Lightning-AI/pytorch-lightning, callbacks/progress/tqdm_progress.py and loggers/csv_logs.py",
     lines=(
         Line(("s/it",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}s/it", captured=(_LIGHTNING_STEP,)),
-        Line(("it/s",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}it/s", captured=(_LIGHTNING_RATE,)),
+        Line(("it/s",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}it/s", captured=(_LIGHTNING_THROUGHPUT,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!Epoch )|\?it/s"),
         JsonLine((CSV_ROW,), _lightning_record, metrics=(printed.LOSS,)),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="batches of the epoch; the last line of an epoch counts",
     traps=(
@@ -44,7 +44,7 @@ LIGHTNING = Format(
         "every step may be printed twice; before 2.0 the bar also counts batches of validation",
         "metrics.csv has what the program logs, and no time",
     ),
-    no_rate_reason="metrics.csv of Lightning has no time; its progress bar has",
+    no_throughput_reason="metrics.csv of Lightning has no time; its progress bar has",
 )
 
 _HUGGINGFACE_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB, cumulative=True)
@@ -81,7 +81,7 @@ HUGGINGFACE_TRAINER = Format(
         ),
         JsonLine((JSON_ROW,), _huggingface_record, metrics=(_HUGGINGFACE_TOTAL, printed.LOSS)),
     ),
-    rates=("overall_throughput", "running_throughput"),
+    throughput_metrics=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="updates since the start",
     traps=(
@@ -90,7 +90,7 @@ HUGGINGFACE_TRAINER = Format(
         "several ranks may print the same line; the progress bar counts updates, smoothed",
     ),
     facts=(Fact("global_batch", r"Total train batch size \(w\. parallel, distributed & accumulation\) = ([\d,]+)"),),
-    no_rate_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
+    no_throughput_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
 )
 
 COMPOSER = Format(
@@ -102,7 +102,7 @@ COMPOSER = Format(
         Line(
             ("throughput/samples_per_sec: ",),
             rf"Train throughput/samples_per_sec: {number('throughput')}",
-            captured=(printed.JOB_RATE,),
+            captured=(printed.JOB_THROUGHPUT,),
         ),
         Line(
             ("throughput/tokens_per_sec: ",),
@@ -111,11 +111,11 @@ COMPOSER = Format(
         ),
         Line(("loss/train/total: ",), rf"Train loss/train/total: {number('loss')}", captured=(printed.LOSS,)),
     ),
-    rates=("throughput", "token_throughput"),
+    throughput_metrics=("throughput", "token_throughput"),
     merge=Merge.ONE,
     steps="batches of the epoch, from 1",
     traps=(
-        "rates are means of the last 100 batches; throughput/device is that divided by the number of devices",
+        "throughputs are means of the last 100 batches; throughput/device is that divided by the number of devices",
         "time/train is in hours; time/sample and time/token are counters",
         "batches_per_sec has four decimals, which are too few for slow batches",
     ),
@@ -134,12 +134,12 @@ DEEPSPEED = Format(
         Line(
             ("RunningAvgSamplesPerSec=",),
             rf"epoch=\d+/micro_step=\d+/global_step={integer('step')}, ",
-            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_RATE, "CurrSamplesPerSec")),
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_THROUGHPUT, "CurrSamplesPerSec")),
         ),
         Line(
             ("RunningAvgSamplesPerSec=",),
             rf"(?<![=\w])\d+/{integer('step')}, ",
-            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_RATE, "CurrSamplesPerSec")),
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(printed.JOB_THROUGHPUT, "CurrSamplesPerSec")),
         ),
         Line(
             (" iter time (s): ",),
@@ -148,13 +148,13 @@ DEEPSPEED = Format(
             (printed.LOSS,),
         ),
     ),
-    rates=("iteration_throughput", "throughput", "running_throughput"),
+    throughput_metrics=("iteration_throughput", "throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="updates since the start",
     traps=(
         "pipelines print samples/sec of whole iterations, which is used where it is",
-        "the running average keeps the slow first steps for ever: the rate of the last step is used instead",
-        "the timer leaves out loading data and all work between steps: compare it with the rate by the clock",
+        "the running average keeps the slow first steps for ever: the throughput of the last step is used instead",
+        "the timer leaves out loading data and all work between steps: compare it with the throughput by the clock",
     ),
 )
 

@@ -34,7 +34,7 @@ DETECTRON2 = Format(
         ),
         JsonLine((JSON_ROW,), _detectron2_record, metrics=(printed.LOSS, printed.JOB_STEP)),
     ),
-    rates=("step_seconds", "mean_step_seconds"),
+    throughput_metrics=("step_seconds", "mean_step_seconds"),
     merge=Merge.ONE,
     steps="iterations since the start, from 0",
     traps=(
@@ -81,7 +81,7 @@ MMENGINE = Format(
         Line(("INFO - Iter [",), rf"INFO - Iter \[{integer('step')}/\d+\]", _MMENGINE_NUMBERS),
         JsonLine((JSON_ROW,), _mmengine_record, metrics=(printed.LOSS, printed.JOB_STEP)),
     ),
-    rates=("step_seconds",),
+    throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="iterations of the epoch, or since the start, from 1",
     traps=(
@@ -90,8 +90,10 @@ MMENGINE = Format(
     ),
 )
 
-_BAR_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True, inverse=True)
-_BAR_STEP = replace(_BAR_RATE, inverse=False)
+_BAR_THROUGHPUT = PrintedMetric(
+    "step_seconds", "s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True, inverse=True
+)
+_BAR_STEP = replace(_BAR_THROUGHPUT, inverse=False)
 _BAR_NUMBER = number_before_unit("step_seconds")
 _BAR_POSITION = (
     rf"{LINE_START}{integer('epoch')}/\d+\s+[\d.]+[GM]?\s[^%]*%[^\n]*?\b{integer('step')}/\d+ (?:\[[^\]]*?,\s*)?"
@@ -116,12 +118,12 @@ ULTRALYTICS = Format(
     program="ultralytics/ultralytics, engine/trainer.py",
     lines=(
         Line(("s/it",), rf"{_BAR_POSITION}{_BAR_NUMBER}s/it", captured=(_BAR_STEP,)),
-        Line(("it/s",), rf"{_BAR_POSITION}{_BAR_NUMBER}it/s", captured=(_BAR_RATE,)),
+        Line(("it/s",), rf"{_BAR_POSITION}{_BAR_NUMBER}it/s", captured=(_BAR_THROUGHPUT,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!\d+/\d+\s)|\?it/s"),
         JsonLine((CSV_ROW,), _ultralytics_record, metrics=(printed.ELAPSED_OF_EPOCHS, printed.LOSS)),
     ),
-    rates=("step_seconds", "epoch_seconds"),
+    throughput_metrics=("step_seconds", "epoch_seconds"),
     merge=Merge.ONE,
     steps="batches of the epoch, the last line of which counts; in results.csv epochs, from 1",
     traps=(
@@ -129,7 +131,7 @@ ULTRALYTICS = Format(
         "results.csv of older releases has no time",
         "it/s is of the bar of training; that of validation follows on its own line; batch is that of all devices",
     ),
-    no_rate_reason="results.csv of this release of Ultralytics has no time",
+    no_throughput_reason="results.csv of this release of Ultralytics has no time",
 )
 
 FORMATS = (DETECTRON2, MMENGINE, ULTRALYTICS)

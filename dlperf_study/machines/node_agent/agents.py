@@ -20,7 +20,7 @@ CLOSING_SECONDS = 10.0
 
 
 class RunFailed(Exception):
-    """The run failed: outcome, reason, node and task."""
+    """The run failed: status, reason, node and task."""
 
     def __init__(self, status: RunStatus, reason: str, node_index: int | None = None, task: str = "") -> None:
         super().__init__(reason)

@@ -34,7 +34,7 @@ SETTLE_SECONDS = 10.0
 SILENCE_SECONDS = 900.0
 #: How long a job may take to end after its time limit.
 ENDING_SECONDS = 300.0
-#: The outcome of a run by the state in which Slurm ended its job.
+#: The status of a run by the state in which Slurm ended its job.
 OUTCOMES = {
     "TIMEOUT": RunStatus.TIMEOUT,
     "DEADLINE": RunStatus.TIMEOUT,

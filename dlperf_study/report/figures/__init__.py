@@ -34,9 +34,14 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with runs and interval."""
     explanation = caption("figure-overview", has_open_dots=_has_open_dots(dataset))
-    counts, title = _count_values(dataset.rate, drawings.most_rows(dataset)), COLUMNS[dataset.rate].words
+    counts, title = (
+        _count_values(dataset.throughput_column, drawings.most_rows(dataset)),
+        COLUMNS[dataset.throughput_column].words,
+    )
     sentences, drawn = (explanation, _summary(dataset)), partial(drawings.overview_rows, dataset)
-    return _per_model(dataset, "overview", sentences, drawings.overview, drawn, (dataset.rate,), counts, title)
+    return _per_model(
+        dataset, "overview", sentences, drawings.overview, drawn, (dataset.throughput_column,), counts, title
+    )
 
 
 def _has_open_dots(dataset: Dataset) -> bool:
@@ -46,7 +51,10 @@ def _has_open_dots(dataset: Dataset) -> bool:
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against devices, with ideal lines."""
     explanation = caption("figure-scaling", has_bound=dataset.configurations["communication_seconds"].notna().any())
-    sentences, columns = (explanation, _summary(dataset, ratios=True)), (dataset.rate, "speedup", "efficiency")
+    sentences, columns = (
+        (explanation, _summary(dataset, ratios=True)),
+        (dataset.throughput_column, "speedup", "efficiency"),
+    )
 
     def counts(lines: list[Series], _: pd.DataFrame) -> tuple[int, int]:
         return sum(bool(line.measured_identities) for line in lines), drawings.most_lines(dataset)
@@ -81,7 +89,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
         "has_unmeasured_reference": has_unmeasured_reference,
     }
     sentences = caption("figure-comparison", **facts), _summary(dataset)
-    columns = (dataset.rate, "relative_throughput", "step_seconds")
+    columns = (dataset.throughput_column, "relative_throughput", "step_seconds")
 
     def counts(lines: list[Series], _: pd.DataFrame) -> tuple[int, int]:
         groups = list(filter(drawings.has_reference, drawings.model_groups(dataset, lines)))

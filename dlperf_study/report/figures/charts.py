@@ -130,20 +130,20 @@ def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
 
     The dots of runs with background load that no mean includes are open.
     """
-    rate, runs = dataset.rate, at_same_height(dataset.completed_runs, rows)
+    throughput, runs = dataset.throughput_column, at_same_height(dataset.completed_runs, rows)
     is_counted = runs.index.isin(select_counted(dataset.runs).index)
     coloured = rows.assign(colour=rows["position"].map(colour))
-    bounded_rows = coloured.dropna(subset=[f"{rate}_low", f"{rate}_high"])
-    ends = (bounded_rows[f"{rate}_low"], bounded_rows[f"{rate}_high"])
+    bounded_rows = coloured.dropna(subset=[f"{throughput}_low", f"{throughput}_high"])
+    ends = (bounded_rows[f"{throughput}_low"], bounded_rows[f"{throughput}_high"])
     axes.hlines(bounded_rows["y"], *ends, color=bounded_rows["colour"], linewidth=3.5, alpha=0.35)
     means: dict[str, Any] = {"s": 81, "marker": "|", "linewidths": 1.6, "zorder": 2}
-    axes.scatter(rows[rate], rows["y"], color=coloured["colour"], **means)
+    axes.scatter(rows[throughput], rows["y"], color=coloured["colour"], **means)
     dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4, "color": INK, "alpha": 0.7}
-    axes.plot(runs.loc[is_counted, rate], runs.loc[is_counted, "y"], **dots)
+    axes.plot(runs.loc[is_counted, throughput], runs.loc[is_counted, "y"], **dots)
     if not is_counted.all():
-        axes.plot(runs.loc[~is_counted, rate], runs.loc[~is_counted, "y"], markerfacecolor="none", **dots)
+        axes.plot(runs.loc[~is_counted, throughput], runs.loc[~is_counted, "y"], markerfacecolor="none", **dots)
     axes.set_xlim(left=0)
-    axes.set_xlabel(fitting_unit(rate, rows[rate]).axis)
+    axes.set_xlabel(fitting_unit(throughput, rows[throughput]).axis)
 
 
 def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

@@ -80,9 +80,9 @@ def comparison(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     rows = pd.concat(parts)
     layout = charts.CategoryRows(labels, width, headings)
     height = charts.AXIS_INCHES + layout.inches
-    drawing, (rates, times) = charts.panels(dataset, width, 1, 2, height, share_y=True)
-    layout.draw(rates, times)
-    charts.runs_and_means(dataset, rates, rows)
+    drawing, (throughputs, times) = charts.panels(dataset, width, 1, 2, height, share_y=True)
+    layout.draw(throughputs, times)
+    charts.runs_and_means(dataset, throughputs, rows)
     unit = fitting_unit("broken_down_step_seconds", rows["broken_down_step_seconds"])
     charts.step_bars(times, rows, unit, layout.bar_height)
     line_charts.legend_below(drawing, [times], width)
@@ -149,7 +149,7 @@ def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
 def overview_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the rows of the overview."""
     rows = configuration_rows(dataset, series)
-    return _extremes(dataset, rows, rows[dataset.rate])
+    return _extremes(dataset, rows, rows[dataset.throughput_column])
 
 
 def communication_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
@@ -180,7 +180,7 @@ def model_groups(dataset: Dataset, series: list[Series]) -> list[Group]:
 
 def has_reference(group: Group) -> bool:
     """Return whether the reference of a group was measured."""
-    return not is_missing(getattr(group.reference, group.rate))
+    return not is_missing(getattr(group.reference, group.throughput_column))
 
 
 def comparison_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
@@ -225,7 +225,7 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
         return None
     names = dict(zip((line.label for line in lines), short_labels(lines), strict=True))
     details = {line.label: line_charts.baseline_label(line) for line in lines}
-    columns = (dataset.rate, "speedup", "efficiency")
+    columns = (dataset.throughput_column, "speedup", "efficiency")
     blocks = []
     for part in line_charts.parted(lines):
         blocks.append(line_charts.LineBlock(part, columns, names, details, width))
@@ -276,15 +276,17 @@ def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> N
 
 
 def _draw_ideal(axes: Sequence[Axes], lines: Sequence[Series], devices: Sequence[int]) -> None:
-    rates_panel, speedup, efficiency = axes
+    throughputs_panel, speedup, efficiency = axes
     all_baseline_devices = set()
     for line in lines:
         rows = line.measured.dropna(subset=["speedup"])
         # The number of devices that efficiency was computed with.
         all_devices = (rows["efficiency"] * rows["world_size"] / rows["speedup"]).round().astype(int)
-        for (rate, baseline_devices), points in rows.groupby([f"baseline_{line.rate}", all_devices]):
+        for (throughput, baseline_devices), points in rows.groupby([f"baseline_{line.throughput_column}", all_devices]):
             sizes = np.union1d(points["world_size"], baseline_devices)
-            line_charts.ideal_line(rates_panel, sizes, rate * sizes / baseline_devices, colour(line.position))
+            line_charts.ideal_line(
+                throughputs_panel, sizes, throughput * sizes / baseline_devices, colour(line.position)
+            )
         all_baseline_devices.update(all_devices)
     for baseline_devices in sorted(all_baseline_devices):
         line_charts.ideal_line(speedup, devices, np.array(devices) / baseline_devices)

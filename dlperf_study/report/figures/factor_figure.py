@@ -41,12 +41,14 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     for name in filter("model".__ne__, varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
         at_few_values = _at_few_values(comparable, name)
-        rows = _most_different(at_few_values, dataset.rate)
+        rows = _most_different(at_few_values, dataset.throughput_column)
         if not rows.empty:
-            title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
+            title = f"{COLUMNS[dataset.throughput_column].label} by {column_named(name).words}"
             omission = _omission(comparable[name].nunique(), at_few_values[SETTING].nunique())
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
-            draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
+            draw = FactorChart(
+                rows, dataset.throughput_column, name, SETTING, "model", is_quick=dataset.plan.quick
+            ).drawing
             alt, on_page = f"{title}. {'; '.join(_in_words(dataset, rows, name))}.", f"{EXPLANATION}{omission}"
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=on_page, alt=alt)
 
@@ -68,10 +70,10 @@ def _at_few_values(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
     return rows[rows.groupby(["model", SETTING])[factor].transform("nunique") > 1]
 
 
-def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
+def _most_different(rows: pd.DataFrame, throughput: str) -> pd.DataFrame:
     if rows.empty or rows[SETTING].nunique() <= MOST_SETTINGS:
         return rows
-    values = rows.groupby(SETTING, observed=True)[rate]
+    values = rows.groupby(SETTING, observed=True)[throughput]
     chosen = (values.max() / values.min()).nlargest(MOST_SETTINGS).index
     return rows[rows[SETTING].isin(chosen)]
 
@@ -243,7 +245,7 @@ def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
 
 
 def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str]:
-    column = measured_column(dataset, dataset.rate)
+    column = measured_column(dataset, dataset.throughput_column)
     for row in rows.itertuples():
         cell = column.cell(row)
         value = series.value_label(factor, getattr(row, factor))

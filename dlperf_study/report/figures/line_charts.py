@@ -212,8 +212,8 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     has_interval = ~np.isnan(low)
     ends = (rows["world_size"][has_interval], low[has_interval], high[has_interval])
     axes.vlines(*ends, color=style["color"], linewidth=1.4, alpha=0.6, transform=moved, label=f"_{series.label}")
-    # The ratios of a baseline are 1 by definition, its rate is measured.
-    is_exact = rows["is_baseline"].to_numpy(bool) & (column != series.rate)
+    # The ratios of a baseline are 1 by definition, its throughput is measured.
+    is_exact = rows["is_baseline"].to_numpy(bool) & (column != series.throughput_column)
     without_interval = rows.loc[np.isnan(low) & ~is_exact, ["world_size", column]]
     axes.plot(
         without_interval["world_size"],
@@ -233,15 +233,15 @@ def shifts(count: int) -> list[float]:
 
 def baseline_label(line: Series) -> str:
     """Return the absolute throughput of the baseline of a line."""
-    baseline = f"baseline_{line.rate}"
+    baseline = f"baseline_{line.throughput_column}"
     columns = [baseline, f"{baseline}_low", f"{baseline}_high", "baseline_printed"]
     texts: dict[str, None] = {}
-    for rate, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
-        if not is_missing(rate):
-            texts[format_bounded(rate, low, high)[0] if is_missing(printed) else printed] = None
+    for throughput, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
+        if not is_missing(throughput):
+            texts[format_bounded(throughput, low, high)[0] if is_missing(printed) else printed] = None
     if not texts:
         return "no baseline measured"
-    return f"1× = {' or '.join(texts)} {COLUMNS[line.rate].unit}"
+    return f"1× = {' or '.join(texts)} {COLUMNS[line.throughput_column].unit}"
 
 
 def ideal_line(
@@ -259,7 +259,7 @@ def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) ->
     is_alone = (rows["world_size"] == 1) & (rows["parameter_servers"] == 0)
     longer = np.maximum(rows["compute_seconds"], rows["communication_seconds"])
     shortest = rows["compute_seconds"].where(is_alone, longer)
-    # Rates, speedups and efficiencies are all proportional to the rate of steps.
+    # Throughputs, speedups and efficiencies are all proportional to the throughput of steps.
     bounds = rows[column] * rows["broken_down_step_seconds"] / shortest
     has_bound = bounds.notna().to_numpy(bool)
     style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 0.8, "color": line_colour, "zorder": 1}

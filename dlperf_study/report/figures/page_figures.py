@@ -15,12 +15,12 @@ from dlperf_study.core.arrays import Floats
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
+from dlperf_study.metrics.drift import RoundEffect, relative_throughputs, round_effects
 from dlperf_study.metrics.process_resources import HELD_COLUMNS
 from dlperf_study.metrics.run_status import select_counted
 from dlperf_study.prediction.curves import Curve
 from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
-from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
+from dlperf_study.prediction.node_ring import predicted_log_throughput, predicted_throughput
 from dlperf_study.prediction.prediction import Prediction, select_predictions
 from dlperf_study.report import context, formatting, series
 from dlperf_study.report.figures import charts, line_charts
@@ -49,7 +49,10 @@ _NUMBER_INCHES = 0.2
 def drift(dataset: Dataset) -> Iterator[Figure]:
     """Yield each run's deviation from its configuration by start time."""
     counted = select_counted(dataset.runs)
-    runs, effects = relative_rates(counted, dataset.rate), round_effects(counted, dataset.rate)
+    runs, effects = (
+        relative_throughputs(counted, dataset.throughput_column),
+        round_effects(counted, dataset.throughput_column),
+    )
     kind = "no_rounds"
     if effects:
         kind = "rounds"
@@ -67,7 +70,7 @@ def _draw_drift(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect]
     minutes = (runs["begun"] - runs["begun"].min()).dt.total_seconds() / 60
     percent = 100 * runs["relative"]
     axes.axhline(0, color=SOFT, linewidth=0.6)
-    changes = {effect.round: 100 * (effect.log_rate.factor - 1) for effect in effects}
+    changes = {effect.round: 100 * (effect.log_throughput.factor - 1) for effect in effects}
     middles: dict[str, float] = {}
     for position, (name, indices) in enumerate(runs.groupby("round").groups.items()):
         times, values = minutes.loc[indices], percent.loc[indices]
@@ -114,14 +117,14 @@ def history(measurements: Sequence[Measurement]) -> Figure:
 
 
 def _history_lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
-    """Return [dates, 4] by configuration: position, mean rate, and bounds or NaN."""
+    """Return [dates, 4] by configuration: position, mean throughput, and bounds or NaN."""
     points: dict[str, list[tuple[float, ...]]] = {}
     for position, measurement in enumerate(measurements):
-        rate = measurement.dataset.rate
-        rows = measurement.dataset.configurations.dropna(subset=rate)
-        columns = rows[["configuration_id", rate, f"{rate}_low", f"{rate}_high"]]
-        for configuration_id, *rates in columns.itertuples(index=False):
-            points.setdefault(configuration_id, []).append((position, *rates))
+        throughput = measurement.dataset.throughput_column
+        rows = measurement.dataset.configurations.dropna(subset=throughput)
+        columns = rows[["configuration_id", throughput, f"{throughput}_low", f"{throughput}_high"]]
+        for configuration_id, *throughputs in columns.itertuples(index=False):
+            points.setdefault(configuration_id, []).append((position, *throughputs))
     labels = series.configuration_labels(measurements[-1].dataset)
     return {labels[name]: np.array(line) for name, line in points.items() if name in labels and len(line) > 1}
 
@@ -280,7 +283,7 @@ def _draw_predictions(dataset: Dataset, predictions: Sequence[Prediction], width
         axes.set_xlabel("Devices")
     for axes in panels[len(predictions) :]:
         axes.set_visible(False)
-    drawing.supylabel(f"Throughput of a device ({COLUMNS[dataset.rate].unit})", fontsize=7)
+    drawing.supylabel(f"Throughput of a device ({COLUMNS[dataset.throughput_column].unit})", fontsize=7)
     line_charts.legend_below(drawing, panels[: len(predictions)], width)
     return drawing
 
@@ -289,27 +292,27 @@ def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
     curve, reference, tested = prediction.curve, prediction.reference, prediction.largest_tested
     last = max(tested, *(size.units for size in prediction.sizes))
     ideal: dict[str, Any] = {"color": SOFT, "linestyle": (0, (1, 1.5)), "label": line_charts.IDEAL}
-    axes.axhline(reference.rate / reference.devices, linewidth=0.9, **ideal)
+    axes.axhline(reference.throughput / reference.devices, linewidth=0.9, **ideal)
     _draw_line(axes, curve, curve.points[0].units, tested, "-", "node ring")
     if last > tested:
         _draw_line(axes, curve, tested, last, (0, (4, 1.5)), "not tested")
     _draw_band(axes, curve, tested)
     for point in curve.all_points:
-        bounds = point.log_rate.factor_interval()
+        bounds = point.log_throughput.factor_interval()
         if bounds:
             ends = (bounds.low / point.devices, bounds.high / point.devices)
             axes.vlines(point.devices, *ends, color=PALETTE[0], linewidth=1.4, alpha=0.6)
         face = "white"
         if bounds:
             face = PALETTE[0]
-        axes.plot(point.devices, point.rate / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
+        axes.plot(point.devices, point.throughput / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
 
 
 def _draw_line(axes: Axes, curve: Curve, first: int, last: int, style: object, label: str) -> None:
     units = np.unique(np.geomspace(first, last, 40).round()).astype(int)
     devices = units * curve.devices_per_unit
-    rates = [predicted_rate(curve, int(count)) for count in units]
-    axes.plot(devices, rates / devices, color=INK, linestyle=style, linewidth=1.0, label=label)
+    throughputs = [predicted_throughput(curve, int(count)) for count in units]
+    axes.plot(devices, throughputs / devices, color=INK, linestyle=style, linewidth=1.0, label=label)
 
 
 def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
@@ -317,12 +320,12 @@ def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
     if tested == curve.last.units:
         return
     # The band begins at what was measured.
-    devices, lows, highs = [curve.last.devices], [curve.last.rate], [curve.last.rate]
+    devices, lows, highs = [curve.last.devices], [curve.last.throughput], [curve.last.throughput]
     units = np.unique(np.geomspace(curve.last.units, tested, 24).round()).astype(int)
     for count in units[1:].tolist():
         score = tested_score(curve, count)
         if not isinstance(score, str):
-            bounds = interval(curve, score, predicted_log_rate(curve, count))
+            bounds = interval(curve, score, predicted_log_throughput(curve, count))
             devices.append(count * curve.devices_per_unit)
             lows.append(bounds.low)
             highs.append(bounds.high)
@@ -334,6 +337,6 @@ def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
 def _draw_case(axes: Axes, dataset: Dataset, curve: Curve) -> None:
     for case in own_cases(dataset):
         if (case.curve.configuration_id, case.curve.unit) == (curve.configuration_id, curve.unit):
-            rate = predicted_rate(case.curve, case.target.units) / case.target.devices
+            throughput = predicted_throughput(case.curve, case.target.units) / case.target.devices
             style: dict[str, Any] = {"color": PALETTE[2], "markerfacecolor": "white", "linestyle": "none"}
-            axes.plot(case.target.devices, rate, "D", label="from smaller sizes", **style)
+            axes.plot(case.target.devices, throughput, "D", label="from smaller sizes", **style)

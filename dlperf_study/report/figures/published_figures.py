@@ -23,7 +23,7 @@ from dlperf_study.report.figures.line_charts import LineBlock, legend_below
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.published_tables import next_to_ours
 
-OURS = "ours"
+MEASURED_HERE = "measured here"
 _TITLE_INCHES, _LETTERS_PER_INCH = 0.6, 14
 
 
@@ -101,7 +101,7 @@ def _our_lines(dataset: Dataset, published: list[series.Series]) -> list[series.
         if len(rows):
             position = len(published) + line.position
             by_devices = rows.sort_values("world_size", kind="stable")
-            lines.append(series.Series(series.joined(OURS, line.label), position, by_devices))
+            lines.append(series.Series(series.joined(MEASURED_HERE, line.label), position, by_devices))
     return lines
 
 

@@ -58,8 +58,8 @@ def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
     facts = {"Sections": formatting.listed(plan.sections) or "none", "Scaling": SCALING[plan.scaling]}
-    departures = context.departures(rows, FIELD_NAMES)
-    fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
+    non_defaults = context.non_defaults(rows, FIELD_NAMES)
+    fixed = [name for name in non_defaults if name not in (*_OF_THE_PLAN, *plan.factors)]
     measurement = _MEASUREMENT
     if plan.is_program:
         for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
@@ -104,7 +104,7 @@ def _course(plan: Plan) -> dict[str, str]:
         shuffled = text_if(plan.order == INTERLEAVED, f", shuffled with order_seed {plan.order_seed}")
         facts["Order of the runs"] = f"{plan.order}{shuffled}"
     if plan.target_ci is not None:
-        facts["Target half-width of the 95 % CIs"] = f"± {100 * plan.target_ci:g} %"
+        facts["Target margin of the 95 % CIs"] = f"± {100 * plan.target_ci:g} %"
         facts["Target compared after"] = f"{' or '.join(map(str, plan.rounds.looks))} rounds"
         if plan.time_budget_minutes is not None:
             facts["Target compared after"] += f", within {plan.time_budget_minutes:g} min"
@@ -231,7 +231,10 @@ def _order(dataset: Dataset) -> Result:
 def _intervals(dataset: Dataset) -> Result:
     rows = dataset.measured
     scaled = rows[~rows["is_baseline"].astype(bool) & rows["speedup"].notna()]
-    throughputs, speedups = int(rows[f"{dataset.rate}_low"].notna().sum()), int(scaled["speedup_low"].notna().sum())
+    throughputs, speedups = (
+        int(rows[f"{dataset.throughput_column}_low"].notna().sum()),
+        int(scaled["speedup_low"].notna().sum()),
+    )
     counts = [_count(throughputs, len(rows), "throughput")]
     if len(scaled):
         counts.append(_count(speedups, len(scaled), "speedup"))

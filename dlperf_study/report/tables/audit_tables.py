@@ -15,7 +15,7 @@ PAGE = Page.answering("audit")
 _OURS, _PUBLISHED = "audit-own-diagnostics", "audit-published-diagnostics"
 
 
-def ours(dataset: Dataset) -> Iterator[Table]:
+def measured_here(dataset: Dataset) -> Iterator[Table]:
     """Yield the checks of the study's own configurations, and the diagnostics."""
     results = own_results(dataset)
     about = caption("audit-own") + context.quick_label(dataset)

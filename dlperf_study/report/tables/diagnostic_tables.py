@@ -15,7 +15,7 @@ from dlperf_study.core.paths import StudyPaths, is_building_report
 from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, list_pages
-from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
+from dlperf_study.metrics.metric import QUALITY, THROUGHPUT_PAGES
 from dlperf_study.report import context, formatting, section, series
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import caption
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]
 
 def belongs(subject: str, topic: str) -> bool:
     """Return whether a topic's page shows diagnostics about a subject."""
-    return topic in (RATE_PAGES if is_file(subject) else list_pages(subject))
+    return topic in (THROUGHPUT_PAGES if is_file(subject) else list_pages(subject))
 
 
 def is_file(subject: str) -> bool:
@@ -81,7 +81,7 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
 def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
     """Return the diagnostics of one topic's page; all without a topic."""
     rows = dataset.diagnostics.fillna({"configuration_id": ""})
-    if topic not in {*RATE_PAGES, *chain.from_iterable(map(list_pages, COLUMNS))}:
+    if topic not in {*THROUGHPUT_PAGES, *chain.from_iterable(map(list_pages, COLUMNS))}:
         return rows
     return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)]
 

@@ -22,15 +22,15 @@ MOST_DATES = 6
 _MOST_NAMED = 6
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 _CHANGE = Heading.number("Change", "×", interval=True)
-_DEPARTURE = (Heading.number("Departure", "×", interval=True), Heading("Significance"))
+_AGAINST_MEAN = (Heading.number("Change against the mean", "×", interval=True), Heading("Significance"))
 
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
     """Return each configuration's throughput in both measurements and its change."""
     about = caption("throughput-changes", before=comparison.before.title, after=comparison.after.title)
-    rates = _rates(comparison.before), _rates(comparison.after)
-    rows = _change_rows(comparison, comparison.throughputs, rates, _words("too_few_runs", MINIMUM_RUNS))
-    headings = _change_headings(comparison.throughputs, COLUMNS[comparison.after.dataset.rate].unit)
+    throughputs = _throughputs(comparison.before), _throughputs(comparison.after)
+    rows = _change_rows(comparison, comparison.throughputs, throughputs, _words("too_few_runs", MINIMUM_RUNS))
+    headings = _change_headings(comparison.throughputs, COLUMNS[comparison.after.dataset.throughput_column].unit)
     notes = (_words("within"), _note(comparison.throughputs), *_not_compared(comparison))
     return make_table("throughput-changes", headings, rows, about, notes=notes)
 
@@ -48,7 +48,11 @@ def _words(part: str, needed: int = MINIMUM_DATES) -> str:
 
 
 def _change_headings(changes: Sequence[Change], unit: str) -> tuple[Heading, ...]:
-    return (*_headings(("Before", "After"), unit), _CHANGE, *(_DEPARTURE if _has_departure(changes) else ()))
+    return (
+        *_headings(("Before", "After"), unit),
+        _CHANGE,
+        *(_AGAINST_MEAN if _is_against_mean(changes) else ()),
+    )
 
 
 def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
@@ -56,13 +60,13 @@ def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
 
 
 def _note(changes: Sequence[Change]) -> str:
-    if _has_departure(changes):
+    if _is_against_mean(changes):
         return _words("over_dates")
     return _words("dates_unknown")
 
 
-def _has_departure(changes: Sequence[Change]) -> bool:
-    return any(change.dates.departure is not None for change in changes)
+def _is_against_mean(changes: Sequence[Change]) -> bool:
+    return any(change.dates.change_against_mean is not None for change in changes)
 
 
 def condition_changes(comparison: MeasurementComparison) -> Table:
@@ -85,12 +89,14 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
 def dates(measurements: Sequence[Measurement]) -> Table:
     """Return the throughput of each configuration in the last MOST_DATES measurements."""
     shown, labels = measurements[-MOST_DATES:], configuration_labels(measurements[-1].dataset)
-    rates, rows = list(map(_rates, shown)), []
+    throughputs, rows = list(map(_throughputs, shown)), []
     missing = Cell.missing(caption("dates", "missing"))
     # Of two dates, the table of the last change has all of it.
     for configuration_id in measurements[-1].throughputs if len(measurements) > 2 else ():
-        rows.append((labels[configuration_id], *(rate.get(configuration_id, missing) for rate in rates)))
-    headings = _headings(list(map(attrgetter("begun"), shown)), COLUMNS[shown[-1].dataset.rate].unit)
+        rows.append(
+            (labels[configuration_id], *(throughput.get(configuration_id, missing) for throughput in throughputs))
+        )
+    headings = _headings(list(map(attrgetter("begun"), shown)), COLUMNS[shown[-1].dataset.throughput_column].unit)
     return make_table("dates", headings, rows, caption("dates"))
 
 
@@ -105,19 +111,19 @@ def _change_rows(
     for change in changes:
         ratio = Cell.of(change.dates.log_ratio.bounded_factor, no_interval, decision=1)
         row = [labels[change.configuration_id], before[change.configuration_id], after[change.configuration_id], ratio]
-        if _has_departure(changes):
-            row += _departure_cells(change)
+        if _is_against_mean(changes):
+            row += _cells_against_mean(change)
         rows.append(row)
     return rows
 
 
-def _departure_cells(change: Change) -> tuple[Cell, Cell]:
-    if change.dates.departure is None:
+def _cells_against_mean(change: Change) -> tuple[Cell, Cell]:
+    if change.dates.change_against_mean is None:
         return (Cell.missing(_words("too_few_dates")),) * 2
-    departure = Cell.of(change.dates.departure.bounded_factor, _words("equal_dates"), decision=1)
+    change_against_mean = Cell.of(change.dates.change_against_mean.bounded_factor, _words("equal_dates"), decision=1)
     if change.significance.word is None or change.significance.equal_within is None:
-        return departure, Cell.missing(_words("equal_dates"))
-    return departure, Cell(significance_text(change.significance.word, change.significance.equal_within))
+        return change_against_mean, Cell.missing(_words("equal_dates"))
+    return change_against_mean, Cell(significance_text(change.significance.word, change.significance.equal_within))
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
@@ -138,8 +144,10 @@ def comparison_labels(comparison: MeasurementComparison) -> dict[str, str]:
     return configuration_labels(comparison.before.dataset) | configuration_labels(comparison.after.dataset)
 
 
-def _rates(measurement: Measurement) -> dict[str, Cell]:
-    return _cells(measurement, measurement.dataset.rate, caption("dates", "no_interval", needed=MINIMUM_RUNS))
+def _throughputs(measurement: Measurement) -> dict[str, Cell]:
+    return _cells(
+        measurement, measurement.dataset.throughput_column, caption("dates", "no_interval", needed=MINIMUM_RUNS)
+    )
 
 
 def _speedups(measurement: Measurement) -> dict[str, Cell]:

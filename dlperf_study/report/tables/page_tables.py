@@ -23,10 +23,10 @@ from dlperf_study.study.communication import COLLECTIVES, NO_COMMUNICATION
 from dlperf_study.study.configuration import PARAMETERS
 
 NCCL_COLUMNS = names_from(Source.NCCL_REPORT)
-#: Rates that are closer are one number for a reader.
-_SAME_RATE = 0.005
-#: What is known of an ingested run: its rates, and about them.
-PRINTED_RATES = ("throughput", "mean_step_throughput", "wall_throughput")
+#: Throughputs that are closer are one number for a reader.
+_SAME_THROUGHPUT = 0.005
+#: What is known of an ingested run: its throughputs, and about them.
+PRINTED_THROUGHPUTS = ("throughput", "mean_step_throughput", "wall_throughput")
 #: What is known only of logs that DLPerf has an extractor for.
 OF_FIXED_WINDOW = (
     *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_step_throughput", "fixed_window"),
@@ -74,8 +74,8 @@ def communication_alone(dataset: Dataset) -> Table:
     ]
     configurations = dataset.configurations
     excess = configurations["sum_of_rank_throughputs"] / configurations["throughput"] - 1
-    # Only the rates of asynchronous trainers add up to another number than the throughput.
-    if (excess.abs() > _SAME_RATE).any():
+    # Only the throughputs of asynchronous trainers add up to another number than the throughput.
+    if (excess.abs() > _SAME_THROUGHPUT).any():
         columns += ["throughput", "sum_of_rank_throughputs"]
     rows = configurations[~_has_any(configurations, COLLECTIVE_COLUMNS)]
     if not set(dataset.completed_runs["communication"]) - {NO_COMMUNICATION, COLLECTIVES}:
@@ -141,12 +141,12 @@ def step_times(dataset: Dataset) -> Table:
 
 
 def stability(dataset: Dataset) -> Table:
-    """Return each run's steadiness and background load, or its printed rates."""
+    """Return each run's steadiness and background load, or its printed throughputs."""
     runs = dataset.runs
     if dataset.plan.ingested_from:
         sources = [name for name in ("log_format", "printed_throughput") if runs[name].nunique() > 1]
-        rates = context.known_rates(runs, PRINTED_RATES)
-        columns = (*sources, *rates, *context.known_columns(runs, OF_FIXED_WINDOW), *PRINTED)
+        throughputs = context.known_throughputs(runs, PRINTED_THROUGHPUTS)
+        columns = (*sources, *throughputs, *context.known_columns(runs, OF_FIXED_WINDOW), *PRINTED)
         return table_of_runs(dataset, "stability", columns, runs, (*map(defined, columns), context.merging(dataset)))
     further = ["step_variation", "warmup_slowdown", *context.known_columns(runs, ("steadiness",))]
     further += ["load_balance", "drain_seconds"]
@@ -162,7 +162,7 @@ def stability(dataset: Dataset) -> Table:
 
 def rounds(dataset: Dataset) -> Table:
     """Return the deviation of each round from the mean of all."""
-    effects = round_effects(select_counted(dataset.runs), dataset.rate)
+    effects = round_effects(select_counted(dataset.runs), dataset.throughput_column)
     no_interval = caption("rounds", "no_interval", needed=MINIMUM_RUNS)
     rows = []
     for effect in effects:

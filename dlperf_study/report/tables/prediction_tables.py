@@ -21,7 +21,7 @@ from dlperf_study.prediction.intervals import (
     tested_score,
 )
 from dlperf_study.prediction.narrowing import compute_half_width, narrowings
-from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.prediction.node_ring import predicted_log_throughput
 from dlperf_study.prediction.prediction import (
     PredictedSize,
     Prediction,
@@ -67,8 +67,8 @@ def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[st
     contents = []
     for result in results:
         curve = result.curve
-        content: dict[str, Any] = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit}
-        content["measured"] = {point.devices: point.rate for point in curve.all_points}
+        content: dict[str, Any] = {"series": curve.label, "unit": curve.unit, "throughput_unit": curve.throughput_unit}
+        content["measured"] = {point.devices: point.throughput for point in curve.all_points}
         if isinstance(result, Refusal):
             content["refused"] = result.reason
         else:
@@ -83,9 +83,9 @@ def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]
     return {
         f"{prediction.curve.unit}s": size.units,
         "devices": size.devices,
-        "rate": size.rate,
+        "throughput": size.throughput,
         "efficiency": size.efficiency,
-        "rate_interval": _bounds(size.rate_interval),
+        "throughput_interval": _bounds(size.throughput_interval),
         "efficiency_interval": _bounds(size.efficiency_interval),
         "reason": size.reason,
         "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(prediction, size)},
@@ -112,30 +112,30 @@ def not_predicted(dataset: Dataset) -> Table:
 
 def back_test(dataset: Dataset) -> Table:
     """Return the largest size of each series, predicted from smaller ones."""
-    unit = COLUMNS[dataset.rate].unit
-    rates = Heading.number("Predicted", unit, interval=True), Heading.number("Measured", unit, interval=True)
-    headings = ("Series", "From", "Size", *rates, Heading.number("Error", "%"))
+    unit = COLUMNS[dataset.throughput_column].unit
+    throughputs = Heading.number("Predicted", unit, interval=True), Heading.number("Measured", unit, interval=True)
+    headings = ("Series", "From", "Size", *throughputs, Heading.number("Error", "%"))
     rows = map(partial(_case_row, dataset), own_cases(dataset))
     return make_table("back-test", headings, rows, caption("back-test", share=_SHARE))
 
 
 def _case_row(dataset: Dataset, case: Case) -> tuple[Any, ...]:
     curve, target = case.curve, case.target
-    log_rate = predicted_log_rate(curve, target.units)
+    log_throughput = predicted_log_throughput(curve, target.units)
     score = tested_score(curve, target.units)
     reason, bounds = "", None
     if isinstance(score, str):
         reason = score
     else:
-        bounds = interval(curve, score, log_rate)
-    measured = bounded_value(dataset.configuration_rows[curve.configuration_id], dataset.rate)
+        bounds = interval(curve, score, log_throughput)
+    measured = bounded_value(dataset.configuration_rows[curve.configuration_id], dataset.throughput_column)
     return (
         curve.title,
         listed(str(point.units) for point in curve.points),
         counted(target.units, curve.unit),
-        Cell.of(bounded(log_rate.factor, bounds), reason),
+        Cell.of(bounded(log_throughput.factor, bounds), reason),
         Cell.of(measured, caption("back-test", "one_run")),
-        f"{100 * (log_rate.factor / target.rate - 1):+.1f}".replace("-", MINUS),
+        f"{100 * (log_throughput.factor / target.throughput - 1):+.1f}".replace("-", MINUS),
     )
 
 
@@ -144,13 +144,16 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     rows, groups = [], []
     for prediction in select_predictions(results):
         for size in prediction.sizes:
-            rate = Cell.of(bounded(size.rate, size.rate_interval), size.reason)
+            throughput = Cell.of(bounded(size.throughput, size.throughput_interval), size.reason)
             efficiency = Cell.of(bounded(size.efficiency, size.efficiency_interval), size.reason)
-            rows.append((_size_name(prediction, size), integer(size.devices), rate, efficiency))
+            rows.append((_size_name(prediction, size), integer(size.devices), throughput, efficiency))
             groups.append(prediction.curve.title)
-    rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in select_predictions(results)}))
-    rates = Heading.number("Throughput", rate_unit, interval=True), Heading.number("Efficiency", interval=True)
-    headings, about = ("Size", Heading.number("Devices"), *rates), f"{_SHARE} intervals. {caption('predictions')}"
+    throughput_unit = listed(sorted({prediction.curve.throughput_unit for prediction in select_predictions(results)}))
+    throughputs = (
+        Heading.number("Throughput", throughput_unit, interval=True),
+        Heading.number("Efficiency", interval=True),
+    )
+    headings, about = ("Size", Heading.number("Devices"), *throughputs), f"{_SHARE} intervals. {caption('predictions')}"
     return make_table("predictions", headings, rows, about, notes=_notes(results), groups=groups)
 
 
@@ -184,8 +187,8 @@ def _measured(curve: Curve) -> str:
     sizes = list(map(attrgetter("units"), curve.points))
     units = f"{listed(map(str, sizes))} {_plural(curve.unit, sizes)}"
     devices = text_if(curve.unit == Unit.NODE, f" of {counted(curve.devices_per_unit, 'device')}")
-    rate = f"{format_bounded(curve.last.rate)[0]} {curve.rate_unit}"
-    return f"measured on {units}{devices}, {rate}{text_if(len(sizes) > 1, f' on {sizes[-1]}')}"
+    throughput = f"{format_bounded(curve.last.throughput)[0]} {curve.throughput_unit}"
+    return f"measured on {units}{devices}, {throughput}{text_if(len(sizes) > 1, f' on {sizes[-1]}')}"
 
 
 def _plural(unit: Unit, units: Sequence[int]) -> str:
@@ -201,8 +204,8 @@ def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
         size = text_if(has_larger, counted(prediction.largest_tested, curve.unit))
         efficiency = caption("predictions", "efficiency", devices=prediction.reference.devices)
         yield f"{name}{efficiency} {caption('predictions', 'largest', size=size)}"
-        has_intervals = any(size.rate_interval for size in prediction.sizes)
-        errors = (curve.points[0].log_rate.error, curve.last.log_rate.error)
+        has_intervals = any(size.throughput_interval for size in prediction.sizes)
+        errors = (curve.points[0].log_throughput.error, curve.last.log_throughput.error)
         if curve.configuration_id and has_intervals and None in errors:
             yield name + caption("predictions", "no_error")
 

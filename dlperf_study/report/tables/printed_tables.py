@@ -27,7 +27,7 @@ from dlperf_study.report.tables.published_tables import mismatch_reasons, publis
 from dlperf_study.report.tables.table import Cell, Heading, Table, make_table
 from dlperf_study.report.tables.table_builders import intervals, measured_column
 
-OURS = "ours"
+MEASURED_HERE = "measured here"
 _STAGES = {stage.metric: stage for stage in STAGES}
 _FACTORS = (
     *("world_size", "parameter_servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
@@ -55,7 +55,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
         of_row = results[results["row"] == label]
         configuration_ids = set[str]().union(*(match.configuration_ids for match in of_row["match"])) & measured.keys()
         if configuration_ids:
-            rows.append((OURS, *_our_cells(dataset, of_row, grid.columns)))
+            rows.append((MEASURED_HERE, *_our_cells(dataset, of_row, grid.columns)))
         of_ours |= configuration_ids
     on_page = caption("printed", authors=origin.authors, year=origin.year, ours=of_ours)
     about = " ".join(say.say(differences(list(results["match"])), say.TERMINAL))
@@ -151,7 +151,10 @@ def changes_table(dataset: Dataset) -> Table:
             cells.append(Cell.of(ratio.bounded_factor, caption("published-changes", reason), decision=1))
         rows.append((change.program, change.between, *cells))
         groups.append(change.table)
-    columns = (Heading.number(label, "×", interval=True) for label in ("Published", "Ours", "Ours / published"))
+    columns = (
+        Heading.number(label, "×", interval=True)
+        for label in ("Published", "Measured here", "Measured here / published")
+    )
     about = caption("published-changes") + context.quick_label(dataset)
     empty = text_if(not dataset.plan.published, NO_SOURCES)
     return make_table("published-changes", ("Program", "From, to", *columns), rows, about, empty=empty, groups=groups)
@@ -214,7 +217,7 @@ def sources(dataset: Dataset) -> Table:
         for label, fact in _facts(published, name).items():
             rows.append((label, fact, ours.get(label, "")))
             groups.append(source.title)
-    headings, about = ("", "Published", "Ours, of all completed runs"), caption("published-sources")
+    headings, about = ("", "Published", "Measured here, all completed runs"), caption("published-sources")
     return make_table("published-sources", headings, rows, about + context.quick_label(dataset), groups=groups)
 
 
@@ -265,9 +268,9 @@ def stages(dataset: Dataset) -> Table:
         groups += [published.full_title(source, name)] * len(of_table)
     headings = ["Whose", Heading.number(COLUMNS["world_size"].label)]
     headings += [Heading.number(stage.label, "s", interval=bool(stage.column)) for stage in STAGES]
-    notes = (caption("stages", "how"), *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
+    notes = (caption("stages", "how"), *(f"{stage.label}, measured here: {stage.meaning}." for stage in STAGES))
     on_page, empty = caption("stages"), text_if(not published.sources, NO_SOURCES)
-    in_file = f"{on_page} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    in_file = f"{on_page} Measured here: {context.conditions(dataset)} {context.repetition(dataset)}"
     options = {"page_caption": on_page, "empty": empty}
     return make_table("stages", headings, rows, in_file, notes=notes, groups=groups, **options)
 
@@ -287,7 +290,7 @@ def _our_stages(dataset: Dataset, task: Any) -> list[list[Any]]:
     for row in select_same_network(task, dataset.configurations).itertuples():
         steps = task.samples_per_task / row.batch_per_device
         stage_cells = [stage_cell(dataset, row, stage, steps) for stage in STAGES]
-        rows.append([f"Ours: {labels[row.configuration_id]}", str(row.world_size), *stage_cells])
+        rows.append([f"Measured here: {labels[row.configuration_id]}", str(row.world_size), *stage_cells])
     return rows
 
 

@@ -50,14 +50,14 @@ def common_differences(matches: Iterable[Match]) -> list[Difference]:
 
 
 def _listed(differences: Iterable[Difference]) -> str:
-    """Return differences as text: ``device (published GPU, ours CPU)``."""
+    """Return differences as text: ``device (published GPU, measured here CPU)``."""
     parts = []
     for difference in differences:
         name, ours = difference.name, "not known"
         if difference.ours is not None:
             ours = formatting.value_with_unit(name, difference.ours)
         published = formatting.value_with_unit(name, difference.published)
-        parts.append(f"{COLUMNS[name].words} (published {published}, ours {ours})")
+        parts.append(f"{COLUMNS[name].words} (published {published}, measured here {ours})")
     return formatting.listed(parts)
 
 
@@ -68,9 +68,9 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
     for name in _NAMED:
         published, ours = getattr(number, name), context.list_values(runs[name])
         if len(runs) and not is_missing(published) and ours != published:
-            parts.append(f"{column_named(name).words}: published {published}, ours {ours}")
+            parts.append(f"{column_named(name).words}: published {published}, measured here {ours}")
     if len(runs) and not is_missing(number.software):
-        parts.append(f"software: published {number.software}, ours {context.versions(runs)}")
+        parts.append(f"software: published {number.software}, measured here {context.versions(runs)}")
     for name in match.unstated:
         value = getattr(row, name, None)
         # It is always said where images come from.
@@ -78,7 +78,7 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
             continue
         if name == "data_loader" or value != PARAMETERS[name].default:
             ours = formatting.value_with_unit(name, value)
-            parts.append(f"its source does not state {column_named(name).words}, ours {ours}")
+            parts.append(f"its source does not state {column_named(name).words}, measured here {ours}")
     return text_if(parts, f"the same question, but {'; '.join(parts)}")
 
 
@@ -141,7 +141,7 @@ def ours_alone(dataset: Dataset) -> Table:
     for configuration_id, differences in SameQuestion(results, dataset.configurations).unmatched().items():
         reason = f"the most similar published number differs in {_listed(differences)}"
         rows.append((labels[configuration_id], reason))
-    headings = ("Configuration of ours", "Why it is next to no published number")
+    headings = ("Configuration measured here", "Why it is next to no published number")
     about, empty = caption("published-without-number"), text_if(not published.sources, NO_SOURCES)
     return make_table("published-without-number", headings, rows, about, empty=empty)
 
@@ -159,7 +159,9 @@ def _table(
     dataset: Dataset, rows: pd.DataFrame, name: str, columns: list[TableColumn], repetition: str, notes: list[str]
 ) -> Table:
     published = read_published(dataset)
-    in_file = f"{caption('published', 'apart')} {hardware_sentence(published)} Ours: {context.conditions(dataset)} "
+    in_file = (
+        f"{caption('published', 'apart')} {hardware_sentence(published)} Measured here: {context.conditions(dataset)} "
+    )
     groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
     options = {"page_caption": caption("published", "on_page"), "empty": text_if(not published.sources, NO_SOURCES)}
     return grouped_table(name, in_file + repetition, columns, groups, notes, **options)
@@ -214,9 +216,9 @@ def _printed_ratio(row: Any) -> Cell:
     return Cell(row.printed_ratio, footnote=footnote)
 
 
-_RATE, _RATIO = COLUMNS["throughput"].unit, COLUMNS["speedup"].unit
-_THROUGHPUT = TableColumn(Heading.number("Published throughput", _RATE, interval=True), _throughput)
-_BASELINE = TableColumn(Heading.number("Published baseline throughput", _RATE), _baseline)
+_UNIT, _RATIO = COLUMNS["throughput"].unit, COLUMNS["speedup"].unit
+_THROUGHPUT = TableColumn(Heading.number("Published throughput", _UNIT, interval=True), _throughput)
+_BASELINE = TableColumn(Heading.number("Published baseline throughput", _UNIT), _baseline)
 _SPEEDUP = TableColumn(Heading.number("Published speedup", _RATIO, interval=True), _speedup)
 _AS_PRINTED = TableColumn(Heading.number("As printed"), _printed_ratio)
 
@@ -237,7 +239,7 @@ def _link_to_audit(dataset: Dataset, column: TableColumn) -> TableColumn:
 def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableColumn:
     rows, common = dataset.configuration_rows, common_differences(matches)
     column = measured_column(dataset, name)
-    heading = replace(column.heading, label=f"Our {in_sentence(column.heading.label)}")
+    heading = replace(column.heading, label=f"Measured {in_sentence(column.heading.label)}")
     unlike = differences_from_baseline(dataset.configurations, dataset.plan.scaling) if name == "speedup" else {}
 
     def cell(row: Any) -> Cell:
@@ -245,7 +247,7 @@ def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableC
             return Cell.missing(*mismatch_reasons(row.match, common))
         if parameters := unlike.get(row.configuration_id):
             differing = formatting.listed_columns(parameters)
-            return Cell.missing(f"our baseline differs from it in {differing}: not how one line scales")
+            return Cell.missing(f"the baseline measured here differs from it in {differing}: not how one line scales")
         ours = column.cell(rows[row.configuration_id])
         if name not in _WITH_DIFFERENCES:
             return ours

@@ -34,18 +34,18 @@ _TO_THE_SECOND = 19
 
 def measured(dataset: Dataset) -> Table:
     """Return the main table: throughputs, speedups, and their baselines."""
-    # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
+    # What other programs print is often a mean of throughputs; of our own runs it is on the page of published numbers.
     names = ("throughput", "mean_step_throughput") if dataset.plan.ingested_from else ("throughput",)
     of_device = context.known_columns(dataset.configurations, ("device_token_throughput",))
-    rates = (*context.known_rates(dataset.configurations, names), *of_device)
+    throughputs = (*context.known_throughputs(dataset.configurations, names), *of_device)
     # Without the peak of the device no configuration has a share of it.
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     ratios = _ratios(dataset)
     # On a phone the first columns are what is seen.
-    columns = [*rates, *ratios, *utilisation, "runs_completed"]
+    columns = [*throughputs, *ratios, *utilisation, "runs_completed"]
     if ratios and dataset.configurations["speedup"].notna().any():
-        columns.insert(-1, f"baseline_{dataset.rate}")
-    notes = [*map(table_builders.defined, (*rates, *utilisation))]
+        columns.insert(-1, f"baseline_{dataset.throughput_column}")
+    notes = [*map(table_builders.defined, (*throughputs, *utilisation))]
     rows = dataset.measured
     # Conventions of what a FLOP of a sequence is differ by 30 %.
     if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any():
@@ -67,17 +67,17 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies with the throughput of each baseline."""
     ratios = ("speedup", "efficiency", "baseline_significance")
-    rates = context.known_rates(dataset.configurations, ("throughput",))
-    columns = (*rates, *ratios, *context.known_rates(dataset.configurations, ("baseline_throughput",)))
+    throughputs = context.known_throughputs(dataset.configurations, ("throughput",))
+    columns = (*throughputs, *ratios, *context.known_throughputs(dataset.configurations, ("baseline_throughput",)))
     notes = (*map(table_builders.defined, ratios), *comparison_notes(dataset))
     return table_builders.table_of_configurations(dataset, "scaling", columns, notes)
 
 
 def comparison(dataset: Dataset) -> Table:
-    """Return the throughput, reference, ratio and verdict of each configuration."""
-    rates = context.known_rates(dataset.configurations, ("throughput",))
-    references = context.known_rates(dataset.configurations, ("reference_throughput",))
-    columns = (*rates, "relative_throughput", "significance", *references, "runs_completed")
+    """Return the throughput, reference, ratio and significance of each configuration."""
+    throughputs = context.known_throughputs(dataset.configurations, ("throughput",))
+    references = context.known_throughputs(dataset.configurations, ("reference_throughput",))
+    columns = (*throughputs, "relative_throughput", "significance", *references, "runs_completed")
     definitions = map(table_builders.defined, filter("throughput".__ne__, columns[:-1]))
     notes = [*definitions, caption("comparison", "significances"), *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.

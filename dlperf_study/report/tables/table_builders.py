@@ -26,7 +26,7 @@ from dlperf_study.report.tables.missing import explain_missing, explain_missing_
 from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table, make_table
 from dlperf_study.study.job import RunStatus
 
-RATE_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
+THROUGHPUT_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
 MOST_AT_AN_END, MOST_UNEXPECTED = 10, 20
 
 
@@ -178,8 +178,8 @@ def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColu
         if column.explained_by and not is_missing(explanation := getattr(row, column.explained_by)):
             footnote = f"{COLUMNS[column.explained_by].words}: {explanation}"
         if isinstance(value, float):
-            is_rate = unit.symbol in RATE_UNITS
-            shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
+            is_throughput = unit.symbol in THROUGHPUT_UNITS
+            shown = formatting.throughput(value) if is_throughput else formatting.plain(value / unit.size)
         else:
             shown = value if column.shown is Shown.SENTENCE else formatting.display_name(value)
         return Cell(shown, footnote=footnote)
@@ -207,7 +207,7 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
 
 
 def significance_text(word: str, equal_within: float) -> str:
-    """Return a verdict; of equality, within what."""
+    """Return the result of a significance test; of equality, within what."""
     if word == EQUAL:
         return f"equal within {formatting.percent_at_most(equal_within)}"
     return word

@@ -62,11 +62,11 @@ def waterfalls(dataset: Dataset) -> Waterfalls:
 
 def _steps_by_throughput(dataset: Dataset) -> dict[str, statistics.Bounded]:
     """Return each configuration's step time by throughput, with its interval."""
-    runs, rate = (dataset.whole or dataset).completed_runs, dataset.rate
-    work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["configuration_id"]).mean()
+    runs, column = (dataset.whole or dataset).completed_runs, dataset.throughput_column
+    work = (runs[column].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["configuration_id"]).mean()
     steps: dict[str, statistics.Bounded] = {}
     for configuration_id, amount in work.dropna().items():
-        throughput, low, high = bounded_value(dataset.configuration_rows[str(configuration_id)], rate)
+        throughput, low, high = bounded_value(dataset.configuration_rows[str(configuration_id)], column)
         if low is None or high is None or is_missing(low):
             steps[str(configuration_id)] = (amount / throughput, None, None)
         else:

@@ -1,4 +1,4 @@
-"""What a rank notes of its machine and of itself: background load, the pace of a fixed loop, memory and cores.
+"""What a rank notes of its machine and of itself: background load, the speed of a fixed loop, memory and cores.
 
 Peaks of memory are of the process, and of the tensors as far as the library counts them.
 """

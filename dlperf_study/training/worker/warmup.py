@@ -54,8 +54,8 @@ def warm_up(trainer: Trainer, feed: Feed, configuration: Configuration) -> Timed
 
 def training_steps(trainer: Trainer, configuration: Configuration, warmup: TimedWindow) -> int:
     """Return the steps of the training window, for all ranks."""
-    # They are ``measured_steps``, or as many as take ``measured_seconds`` if these are more: at the pace of the fastest
-    # of the warm-up's last steps, so that the window is rather too long than too short.
+    # They are ``measured_steps``, or as many as take ``measured_seconds`` if these are more: at the speed of the
+    # fastest of the warm-up's last steps, so that the window is rather too long than too short.
     if not configuration.measured_seconds:
         return configuration.measured_steps
     fastest_seconds = min(warmup.step_seconds[-BLOCK_STEPS:])

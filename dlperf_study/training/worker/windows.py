@@ -130,7 +130,8 @@ def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> I
 
 def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[lines.TimedWindow]:
     """Measure how fast batches arrive while nothing trains."""
-    # What was made ahead is taken first: it would arrive at once, and say nothing of the rate that can be sustained.
+    # What was made ahead is taken first: it would arrive at once, and say nothing of the throughput that can be
+    # sustained.
     if not feed.fetch or not steps:
         return
     for _ in range(feed.batches_ahead + SETTLING_STEPS):

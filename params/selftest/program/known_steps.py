@@ -6,7 +6,7 @@ import time
 
 from dlperf_study.record import Recorder
 
-#: The first steps last longer than the others: whoever counts them finds another rate.
+#: The first steps last longer than the others: whoever counts them finds another throughput.
 SLOW_STEPS, SLOWNESS = 4, 3
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.audit.tables import Cases, Row, number, rate
+from tests.audit.tables import Cases, Row, number, throughput
 
 
 def _share(share: str, flops: str, world_size: int = 8, **facts: Any) -> list[Row]:
@@ -14,7 +14,7 @@ def _share(share: str, flops: str, world_size: int = 8, **facts: Any) -> list[Ro
 
 def _network(parameters: float, layers: int, hidden: int, size: int, **facts: Any) -> Row:
     sizes = {"layers": float(layers), "hidden_size": float(hidden), "parameters": parameters, "parameters_step": 1e6}
-    return rate("100.0", size, **sizes, **facts)
+    return throughput("100.0", size, **sizes, **facts)
 
 
 #: DLPerf's GPT report: 0.498, 1.539 and 1.840 are billions of 2^30.
@@ -23,7 +23,7 @@ _DECIMAL = [_network(0.535e9, 16, 1536, 1), _network(1.653e9, 24, 2304, 2), _net
 
 
 def _results(model: str, *texts: str, world_size: int = 8) -> list[Row]:
-    return [rate(text, world_size, model=model, cell=f"{model}/{text}/{world_size}") for text in texts]
+    return [throughput(text, world_size, model=model, cell=f"{model}/{text}/{world_size}") for text in texts]
 
 
 CASES: Cases = {
@@ -57,6 +57,9 @@ CASES: Cases = {
             [*_results("7b", "2744", "2163", "2160"), *_results("13b", "2744", "2163", "2160")],
         ),
         "one result is the same by chance": ("..", [*_results("7b", "2744", "2163"), *_results("13b", "2744", "1605")]),
-        "the same rate on more devices": ("W", [*_results("7b", "355.63"), *_results("7b", "355.63", world_size=16)]),
+        "equal throughputs of more devices": (
+            "W",
+            [*_results("7b", "355.63"), *_results("7b", "355.63", world_size=16)],
+        ),
     },
 }

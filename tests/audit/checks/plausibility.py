@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.audit.tables import Cases, Row, number, rate
+from tests.audit.tables import Cases, Row, number, throughput
 
 _WRONG_NODES = {"nodes": 2, "devices_per_node": 4}
 _RECOMPUTED = number("mfu", "120%", flops_per_sample=1e9)
@@ -14,13 +14,16 @@ def _task(samples: str) -> list[Row]:
 
 
 def _machine(instance: str, **facts: Any) -> Row:
-    return rate("2844", 8, instance=instance, device_name="Tesla V100", devices_per_node=8, **facts)
+    return throughput("2844", 8, instance=instance, device_name="Tesla V100", devices_per_node=8, **facts)
 
 
 CASES: Cases = {
     "above_zero": {
-        "above": ("...", [rate("100"), number("speedup", "1"), number("step_seconds", "0.1")]),
-        **{f"{value}": ("E", [rate("100") | {"value": float(value), "printed": value}]) for value in ("-200", "0")},
+        "above": ("...", [throughput("100"), number("speedup", "1"), number("step_seconds", "0.1")]),
+        **{
+            f"{value}": ("E", [throughput("100") | {"value": float(value), "printed": value}])
+            for value in ("-200", "0")
+        },
         "no communication": ("", [number("communication_share", "0")]),
     },
     "durations": {
@@ -38,15 +41,15 @@ CASES: Cases = {
         "one of two examined elsewhere": ("W", [_RECOMPUTED, number("mfu", "120%", 2)]),
     },
     "world_size": {
-        "right": (".", [rate("760.0", 16, nodes=2, devices_per_node=8)]),
-        "wrong": ("E", [rate("760.0", 16, **_WRONG_NODES), number("speedup", "7.60", 16, **_WRONG_NODES)]),
-        "no devices of a node": ("", [rate("760.0", 16, nodes=2)]),
-        "of nodes that were inferred": ("", [rate("760.0", 16, nodes=2, devices_per_node=8, inferred="nodes")]),
+        "right": (".", [throughput("760.0", 16, nodes=2, devices_per_node=8)]),
+        "wrong": ("E", [throughput("760.0", 16, **_WRONG_NODES), number("speedup", "7.60", 16, **_WRONG_NODES)]),
+        "no devices of a node": ("", [throughput("760.0", 16, nodes=2)]),
+        "of nodes that were inferred": ("", [throughput("760.0", 16, nodes=2, devices_per_node=8, inferred="nodes")]),
     },
     "global_batch": {
-        "right": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128)]),
-        "wrong": ("E", [rate("600", 8, batch_per_device=32, global_batch=999)]),
-        "others inferred": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128, inferred="classes")]),
+        "right": (".", [throughput("370.0", 4, batch_per_device=32, global_batch=128)]),
+        "wrong": ("E", [throughput("600", 8, batch_per_device=32, global_batch=999)]),
+        "others inferred": (".", [throughput("370.0", 4, batch_per_device=32, global_batch=128, inferred="classes")]),
     },
     "task_sizes": {
         "right": (".", _task("3200")),

@@ -2,64 +2,67 @@
 
 from typing import Any
 
-from tests.audit.tables import Cases, Row, number, rate, ratio, runs
+from tests.audit.tables import Cases, Row, number, ratio, runs, throughput
 
-#: Rates and ratios of DLPerf's table of PaddlePaddle ResNet50 v1.5, fp32.
-_FIRST = [rate("352.72"), ratio("speedup", "1", 1)]
-_TENS = [rate("1034.64"), ratio("speedup", "1.00", 1), rate("10633.22", 32)]
-_SINGLE = [rate("16.74"), number("efficiency", "100%", baseline="table/throughput/1"), rate("263.29", 20)]
-_VGG16 = [rate("16.74")]
-_CUT_OFF = [rate("518.80", 40), ratio("efficiency", "77.47%", 40)]
-_ROUNDED = [rate("1019.29", 100), ratio("efficiency", "60.89%", 100)]
-_TWO = [rate("100.0"), rate("200.0", 2)]
-_SEVEN = [rate("100"), rate("700", 8), ratio("speedup", "7.0", 8)]
+#: Throughputs and ratios of DLPerf's table of PaddlePaddle ResNet50 v1.5, fp32.
+_FIRST = [throughput("352.72"), ratio("speedup", "1", 1)]
+_TENS = [throughput("1034.64"), ratio("speedup", "1.00", 1), throughput("10633.22", 32)]
+_SINGLE = [throughput("16.74"), number("efficiency", "100%", baseline="table/throughput/1"), throughput("263.29", 20)]
+_VGG16 = [throughput("16.74")]
+_CUT_OFF = [throughput("518.80", 40), ratio("efficiency", "77.47%", 40)]
+_ROUNDED = [throughput("1019.29", 100), ratio("efficiency", "60.89%", 100)]
+_TWO = [throughput("100.0"), throughput("200.0", 2)]
+_SEVEN = [throughput("100"), throughput("700", 8), ratio("speedup", "7.0", 8)]
 _ELSEWHERE = ratio("efficiency", "0.5", 8) | {"baseline": "other/throughput/1"}
 
 
-def _speedup(printed: str, throughput: str = "1358.64", **facts: Any) -> list[Row]:
-    return [*_FIRST, rate(throughput, 4, **facts), ratio("speedup", printed, 4)]
+def _speedup(printed: str, speed: str = "1358.64", **facts: Any) -> list[Row]:
+    return [*_FIRST, throughput(speed, 4, **facts), ratio("speedup", printed, 4)]
 
 
 def _other(text: str, world_size: int, **facts: Any) -> Row:
-    """Return a rate of another table."""
-    return rate(text, world_size, table="other", series="other", **facts)
+    """Return a throughput of another table."""
+    return throughput(text, world_size, table="other", series="other", **facts)
 
 
 def _no_baseline(metric: str, *printed: str) -> list[Row]:
-    """Return rates of 100, 99.9 and 370 on 1, 2 and 4 devices, with a ratio each that names no baseline."""
-    rates = [rate(text, 2**power) for power, text in enumerate(("100.0", "99.9", "370.0"))]
-    return [*rates, *(number(metric, text, 2**power) for power, text in enumerate(printed) if text)]
+    """Return throughputs of 100, 99.9 and 370 on 1, 2 and 4 devices, with a ratio each that names no baseline."""
+    throughputs = [throughput(text, 2**power) for power, text in enumerate(("100.0", "99.9", "370.0"))]
+    return [*throughputs, *(number(metric, text, 2**power) for power, text in enumerate(printed) if text)]
 
 
 def _two_singles(second: str) -> list[Row]:
-    """Return two rows of a single device, whose second rate is given, and one of four with a wrong speedup."""
-    singles = [rate(text, cell=text + name, row=name) for text, name in (("100.0", "a"), (second, "b"))]
+    """Return two rows of a single device, whose second throughput is given, and one of four with a wrong speedup."""
+    singles = [throughput(text, cell=text + name, row=name) for text, name in (("100.0", "a"), (second, "b"))]
     ones = [number("speedup", "1.00", cell="1" + name, row=name) for name in ("a", "b")]
-    return [*singles, *ones, rate("370.0", 4, row="c"), number("speedup", "3.80", 4, row="c")]
+    return [*singles, *ones, throughput("370.0", 4, row="c"), number("speedup", "3.80", 4, row="c")]
 
 
 def _of_rounds(first: str, second: str, **interval: float) -> list[Row]:
-    rows = [rate("100.0", measured_rounds=first), rate("300.0", 4, measured_rounds=second)]
+    rows = [throughput("100.0", measured_rounds=first), throughput("300.0", 4, measured_rounds=second)]
     return [*rows, ratio("speedup", "3.80", 4, **interval)]
 
 
-def _of_whole_rates(*speedups: str) -> list[Row]:
-    """Return rates with decimals, and speedups; those of the same rates without decimals are 1.963, 3.858, 7.456."""
-    rates = [rate(text, 2**power) for power, text in enumerate(("352.72", "693.49", "1361.64", "2632.40"))]
-    return [*rates, *(ratio("speedup", text, 2**power) for power, text in enumerate(speedups, 1))]
+def _of_whole_throughputs(*speedups: str) -> list[Row]:
+    """Return throughputs with decimals, and speedups; those without decimals are 1.963, 3.858, 7.456."""
+    throughputs = [throughput(text, 2**power) for power, text in enumerate(("352.72", "693.49", "1361.64", "2632.40"))]
+    return [*throughputs, *(ratio("speedup", text, 2**power) for power, text in enumerate(speedups, 1))]
 
 
 CASES: Cases = {
     "ratios": {
-        "rates that were rounded before": ("NNN", _of_whole_rates("1.963", "3.858", "7.456")),
-        "two rates that were not rounded before": ("EEE", _of_whole_rates("1.963", "3.858", "7.556")),
+        "throughputs that were rounded before": ("NNN", _of_whole_throughputs("1.963", "3.858", "7.456")),
+        "two throughputs that were not rounded before": ("EEE", _of_whole_throughputs("1.963", "3.858", "7.556")),
         **{f"right: {text}": ("..", _speedup(text)) for text in ("3.85", "3.9", "4", "3.8", "3.851", "3.852")},
         **{f"wrong: {text}": (".E", _speedup(text)) for text in ("3.86", "3.84", "3.7", "3.95")},
         "an efficiency": ("..", [*_SINGLE, ratio("efficiency", "78.64%", 20)]),
-        "rounded rates of an efficiency": (".", [rate("145"), rate("276", 4), ratio("efficiency", "0.478", 4)]),
-        "rates that were cut off": (
+        "rounded throughputs of an efficiency": (
+            ".",
+            [throughput("145"), throughput("276", 4), ratio("efficiency", "0.478", 4)],
+        ),
+        "throughputs that were cut off": (
             ".W",
-            [rate("26.7"), ratio("speedup", "1", 1), rate("41", 2), ratio("speedup", "1.57", 2)],
+            [throughput("26.7"), ratio("speedup", "1", 1), throughput("41", 2), ratio("speedup", "1.57", 2)],
         ),
         "fewer digits, rounded": (".N", [*_TENS, ratio("speedup", "10.3", 32)]),
         "no baseline of other devices fits": (".E", [*_speedup("3.79"), _other("358.64", 4), _other("1336.81", 8)]),
@@ -71,9 +74,9 @@ CASES: Cases = {
             ".E",
             [_other("300.00", 1, source="elsewhere", cell="elsewhere"), _other("310.00", 1), *_speedup("4.38")],
         ),
-        "rates of the table fit, up to three": (
+        "throughputs of the table fit, up to three": (
             ".E",
-            [*_speedup("3.97"), *(rate("1400.00", devices) for devices in (8, 16, 32, 64))],
+            [*_speedup("3.97"), *(throughput("1400.00", devices) for devices in (8, 16, 32, 64))],
         ),
         "a run of nothing has no ratio": (
             "E",
@@ -81,20 +84,20 @@ CASES: Cases = {
         ),
         "another baseline fits an efficiency": (
             "E",
-            [rate("352.72"), rate("1358.64", 4), ratio("efficiency", "1.132", 4), _other("300.00", 1)],
+            [throughput("352.72"), throughput("1358.64", 4), ratio("efficiency", "1.132", 4), _other("300.00", 1)],
         ),
         "the mean of ratios fits an efficiency": (
             "E",
             [*_TWO, ratio("efficiency", "0.985", 2), *runs(["90", "110"]), *runs(["150", "250"], 2)],
         ),
-        "a rate below one fits": (
+        "a throughput below one fits": (
             "E",
-            [rate("0.500"), rate("0.200", 2), rate("0.900", 8), ratio("speedup", "1.80", 2)],
+            [throughput("0.500"), throughput("0.200", 2), throughput("0.900", 8), ratio("speedup", "1.80", 2)],
         ),
-        "the mean of ratios of rates below one": (
+        "the mean of ratios of throughputs below one": (
             "E",
             [
-                *(rate("1.000"), rate("2.000", 2), ratio("speedup", "1.97", 2)),
+                *(throughput("1.000"), throughput("2.000", 2), ratio("speedup", "1.97", 2)),
                 *runs(["0.90", "1.10"]),
                 *runs(["1.50", "2.50"], 2),
             ],
@@ -102,7 +105,7 @@ CASES: Cases = {
         "the means of runs below one": (
             "E",
             [
-                *(rate("0.500"), rate("0.900", 2), ratio("speedup", "1.15", 2)),
+                *(throughput("0.500"), throughput("0.900", 2), ratio("speedup", "1.15", 2)),
                 *runs(["0.3", "0.5", "0.5"]),
                 *runs(["0.4", "0.6"], 2),
             ],
@@ -110,7 +113,7 @@ CASES: Cases = {
         **{
             f"nothing is divided by nothing: {name}": ("E", [*_TWO, ratio("speedup", printed, 2), *further])
             for name, (printed, further) in {
-                "a rate": ("0.00", [rate("0", 8)]),
+                "a throughput": ("0.00", [throughput("0", 8)]),
                 "a mean": ("0.00", [*runs(["90", "110", "100"]), *runs(["0", "0"], 2)]),
                 "the mean of the baseline": ("2.50", [*runs(["0", "0"]), *runs(["90", "110"], 2)]),
                 "a baseline without runs": ("2.50", runs(["90", "110"], 2)),
@@ -118,8 +121,8 @@ CASES: Cases = {
                 "a baseline that may be nothing": ("400", [_other("1", 1) | {"value": 0.5, "resolution": 2.0}]),
             }.items()
         },
-        "no baseline is declared": ("N", [number("speedup", "3.85", 4), rate("352.72", 4)]),
-        "a declared baseline is not there": ("E", [rate("1358.64", 4), ratio("speedup", "3.85", 4)]),
+        "no baseline is declared": ("N", [number("speedup", "3.85", 4), throughput("352.72", 4)]),
+        "a declared baseline is not there": ("E", [throughput("1358.64", 4), ratio("speedup", "3.85", 4)]),
         "of rows of one that with fewest devices": ("..E", _no_baseline("speedup", "1.00", "1.00", "5.80")),
         "fewer devices have another ratio": ("NNN", _no_baseline("speedup", "0.50", "1.00", "1.00")),
         "relative throughputs of one": ("NN", _no_baseline("relative_throughput", "1.00", "1.00")),
@@ -141,7 +144,7 @@ CASES: Cases = {
         "each table in its own way": (
             "..",
             [
-                *(*_VGG16, *_CUT_OFF, rate("16.74", table="other"), rate("1019.29", 100, table="other")),
+                *(*_VGG16, *_CUT_OFF, throughput("16.74", table="other"), throughput("1019.29", 100, table="other")),
                 ratio("efficiency", "60.89%", 100, table="other"),
             ],
         ),
@@ -154,13 +157,13 @@ CASES: Cases = {
         "another baseline next to a wrong one": (
             "E",
             [
-                *(rate("50", table="other"), *_SEVEN, _ELSEWHERE),
-                *(rate("1500", 16), ratio("speedup", "15.0", 16), ratio("efficiency", "0.5", 16)),
+                *(throughput("50", table="other"), *_SEVEN, _ELSEWHERE),
+                *(throughput("1500", 16), ratio("speedup", "15.0", 16), ratio("efficiency", "0.5", 16)),
             ],
         ),
         "an unknown number of devices": (
             "",
-            [number("speedup", "7.0", None), number("efficiency", "0.5", None), rate("700", None)],
+            [number("speedup", "7.0", None), number("efficiency", "0.5", None), throughput("700", None)],
         ),
     },
 }

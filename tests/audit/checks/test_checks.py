@@ -7,11 +7,11 @@ A case of the tables in this folder is what the check yields, a letter for each 
 import pytest
 
 from dlperf_study.audit.checks import load, names
-from tests.audit.checks import conventions, curves, peaks, plausibility, rates, ratios, runs, stages, transformers
+from tests.audit.checks import conventions, curves, peaks, plausibility, ratios, runs, stages, throughputs, transformers
 from tests.audit.tables import Cases, results
 
 CASES: Cases = {}
-for module in (conventions, curves, peaks, plausibility, rates, ratios, runs, stages, transformers):
+for module in (conventions, curves, peaks, plausibility, throughputs, ratios, runs, stages, transformers):
     CASES |= module.CASES
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.audit.tables import Cases, Row, number, rate
+from tests.audit.tables import Cases, Row, number, throughput
 
 _SPLIT = {"TP": "2", "PP": "4"}
 _STEP = {"micro_batch": 2, "accumulation": 4, "global_batch": 64}
@@ -12,27 +12,27 @@ _GPT = {"model": "gpt_h1536_l16", "sequence_length": 2048, "device_name": "Tesla
 
 def _share(metric: str, printed: str, **facts: Any) -> list[Row]:
     """Return a row of OneFlow's GPT, which takes 40 % with recomputation and 29.7 % without."""
-    return [number(metric, printed, **_GPT | facts), rate("4.92", **_GPT | facts)]
+    return [number(metric, printed, **_GPT | facts), throughput("4.92", **_GPT | facts)]
 
 
 CASES: Cases = {
     "degrees": {
-        "copies": (".", [rate("1", 16, **_SPLIT, DP="2")]),
-        "without copies": (".", [rate("1", 16, **_SPLIT)]),
-        "more than the devices": ("E", [rate("1", 8, **_SPLIT, DP="2")]),
-        "many rows are one diagnostic": ("W", [rate("1", size, row=size, **_SPLIT) for size in (12, 14, 18, 20)]),
-        "of no number": ("", [rate("1", 12, TP="full")]),
+        "copies": (".", [throughput("1", 16, **_SPLIT, DP="2")]),
+        "without copies": (".", [throughput("1", 16, **_SPLIT)]),
+        "more than the devices": ("E", [throughput("1", 8, **_SPLIT, DP="2")]),
+        "many rows are one diagnostic": ("W", [throughput("1", size, row=size, **_SPLIT) for size in (12, 14, 18, 20)]),
+        "of no number": ("", [throughput("1", 12, TP="full")]),
     },
     "accumulations": {
-        "right": (".", [rate("1", 8, **_STEP)]),
-        "of copies": (".", [rate("1", 16, TP="2", **_STEP)]),
-        "a smaller last pass": (".", [rate("1", 8, **_STEP | {"global_batch": 60})]),
-        "another batch": ("W", [rate("1", 8, **_STEP | {"global_batch": 128})]),
-        "of too many copies": ("W", [rate("1", 16, **_STEP)]),
+        "right": (".", [throughput("1", 8, **_STEP)]),
+        "of copies": (".", [throughput("1", 16, TP="2", **_STEP)]),
+        "a smaller last pass": (".", [throughput("1", 8, **_STEP | {"global_batch": 60})]),
+        "another batch": ("W", [throughput("1", 8, **_STEP | {"global_batch": 128})]),
+        "of too many copies": ("W", [throughput("1", 16, **_STEP)]),
     },
     "step_tokens": {
-        "right": (".", [rate("1", 8, tokens_per_step=32768, **_TOKENS)]),
-        "too many": ("W", [rate("1", 8, tokens_per_step=65536, **_TOKENS)]),
+        "right": (".", [throughput("1", 8, tokens_per_step=32768, **_TOKENS)]),
+        "too many": ("W", [throughput("1", 8, tokens_per_step=65536, **_TOKENS)]),
     },
     "recomputation": {
         "counted in mfu": ("E", _share("mfu", "40%")),

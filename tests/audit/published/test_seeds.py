@@ -97,9 +97,9 @@ def test_run_lists_of_dlperf_line_by_line(source, file, tables):
     """The extractor prints, for each log, all runs of its folder that it has read so far."""
     so_far: dict[str, list[str]] = {}
     lines = []
-    for log, run, rate in rendered(source, "runs"):
+    for log, run, throughput in rendered(source, "runs"):
         runs = so_far.setdefault(log.rpartition("/")[0], [])
-        runs.append(f"{run}: {rate}")
+        runs.append(f"{run}: {throughput}")
         lines.append(f"{log} {{{', '.join(runs)}}}")
     assert lines == [line for line in text(file).splitlines() if line.startswith("logs/")]
 

@@ -18,7 +18,7 @@ from dlperf_study.logs.identification import identify_logs
 SAMPLES = PROJECT / "tests" / "logs" / "samples"
 STEPS = 120
 #: Samples/s of one device, and of each of several.
-RATE = 350.0
+THROUGHPUT = 350.0
 
 #: The required metadata of a configuration.
 REQUIRED_METADATA = {
@@ -36,9 +36,11 @@ Ingest = Callable[..., Dataset]
 
 
 def elapse_lines(devices, batch, seed, steps=STEPS, head=()):
-    """Return the lines of one Paddle 1.8 log: five slow steps, then RATE of each device within 1 %."""
+    """Return the lines of one Paddle 1.8 log: five slow steps, then THROUGHPUT of each device within 1 %."""
     noise = random.Random(seed)
-    seconds = [batch / RATE * (3 if step < 5 else 1) * (1 + 0.01 * noise.uniform(-1, 1)) for step in range(steps + 1)]
+    seconds = [
+        batch / THROUGHPUT * (3 if step < 5 else 1) * (1 + 0.01 * noise.uniform(-1, 1)) for step in range(steps + 1)
+    ]
     return [
         *head,
         *(f"[Pass 0, train batch {k}] \tloss {7 - k / 100:.5f}, elapse {s:.4f} sec" for k, s in enumerate(seconds)),
@@ -125,9 +127,12 @@ def slow_down(line, factor):
     return f"{head}elapse {float(seconds.split()[0]) * factor:.4f} sec"
 
 
-def speedometer(rates):
+def speedometer(throughputs):
     """Return the lines of MXNet's Speedometer."""
-    return "".join(f"Epoch[0] Batch [{20 * k}]\tSpeed: {rate:.2f} samples/sec\n" for k, rate in enumerate(rates, 1))
+    return "".join(
+        f"Epoch[0] Batch [{20 * k}]\tSpeed: {throughput:.2f} samples/sec\n"
+        for k, throughput in enumerate(throughputs, 1)
+    )
 
 
 DOCS = (PROJECT / "docs" / "log-formats.md").read_text()

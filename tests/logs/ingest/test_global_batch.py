@@ -23,7 +23,7 @@ def job_logs(folder):
     return folder
 
 
-def test_a_step_of_fewer_samples_than_devices_has_their_rate(job_logs, ingested):
+def test_a_step_of_fewer_samples_than_devices_has_their_throughput(job_logs, ingested):
     write(job_logs / "small", 2.0, devices_per_node=4, batch_per_device=1)
     write(job_logs / "large", 0.8, devices_per_node=16, batch_per_device=None, global_batch=4)
     dataset = ingested()

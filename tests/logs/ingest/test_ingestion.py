@@ -13,7 +13,7 @@ from dlperf_study.dataset.ingestion import run_reader
 from dlperf_study.dataset.ingestion.ingestion import refuse_others
 from dlperf_study.logs.identification import identify_logs
 from tests.evidence_factory import example_study
-from tests.logs.ingest.conftest import RATE, SAMPLES, declare, refusals, slow_down, speedometer
+from tests.logs.ingest.conftest import SAMPLES, THROUGHPUT, declare, refusals, slow_down, speedometer
 
 LOG = "1n1g/r50_b128_fp32_1.log"
 
@@ -28,7 +28,9 @@ def diagnosed(dataset, *subjects):
 def test_logs_become_the_tables_of_a_study(ingested):
     dataset = ingested()
     assert dataset.configurations["runs_completed"].tolist() == [3, 3, 3]
-    assert dataset.configurations["throughput"].to_numpy() == pytest.approx(RATE * np.array([1, 8, 80]), rel=0.005)
+    assert dataset.configurations["throughput"].to_numpy() == pytest.approx(
+        THROUGHPUT * np.array([1, 8, 80]), rel=0.005
+    )
     assert dataset.configurations["speedup"].to_numpy() == pytest.approx([1, 8, 80], rel=0.005)
     assert dataset.configurations[["image_size", "optimizer"]].isna().all(axis=None)
     assert dataset.configurations["parameter_servers"].tolist() == [0, 0, 0]
@@ -45,7 +47,7 @@ def test_logs_become_the_tables_of_a_study(ingested):
     assert run.throughput == pytest.approx(128 * len(counted) / counted["seconds"].sum())
     assert run.final_loss == pytest.approx(5.8)
     assert run.fixed_window == "20 to 119"
-    assert run.fixed_window_mean_step_throughput == pytest.approx(RATE, rel=0.005)
+    assert run.fixed_window_mean_step_throughput == pytest.approx(THROUGHPUT, rel=0.005)
     assert run.fixed_window_mean_step_throughput >= run.fixed_window_throughput
 
 
@@ -58,7 +60,7 @@ def test_a_missing_baseline_is_an_error_and_no_speedup(folder, ingested):
     assert dataset.configurations["unsupported_reason"].notna().tolist() == [False, False, True]
 
 
-def test_a_rate_without_a_unit_is_used_only_if_tokens_per_sample_is_declared(folder, ingested, snapshot):
+def test_a_throughput_without_a_unit_is_used_only_if_tokens_per_sample_is_declared(folder, ingested, snapshot):
     stats = '"key": "tracked_stats", "value": {{"throughput": 30.5}}'
     line = f':::MLLOG {{{{"time_ms": 1, {stats}, "metadata": {{{{"step": {{}}}}}}}}}}\n'
     (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
@@ -80,7 +82,7 @@ def test_a_process_that_drives_several_devices_prints_for_all_of_them(folder, in
     assert run.merge_rule.endswith("drives 8 devices")
 
 
-def test_a_log_of_two_levels_shows_them_instead_of_one_rate(ingested, write_log, snapshot):
+def test_a_log_of_two_levels_shows_them_instead_of_one_throughput(ingested, write_log, snapshot):
     log = write_log(LOG)
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:60], *(slow_down(line, 2.0) for line in lines[60:])]) + "\n")
@@ -105,7 +107,7 @@ def test_logs_that_are_missing_or_too_many_are_diagnosed(folder, ingested, write
 def test_a_time_that_nothing_takes_is_left_out(ingested, write_log, seconds):
     log = write_log("1n8g/r50_b128_fp32_1.log", 8)
     log.write_text(re.sub(r"(batch 60\].*elapse )\S+", rf"\g<1>{seconds}", log.read_text()))
-    assert ingested().runs["throughput"].iloc[0] == pytest.approx(8 * RATE, rel=0.005)
+    assert ingested().runs["throughput"].iloc[0] == pytest.approx(8 * THROUGHPUT, rel=0.005)
 
 
 def test_validation_stalls_of_a_complete_log_are_detected(folder, ingested, snapshot):
@@ -115,7 +117,7 @@ def test_validation_stalls_of_a_complete_log_are_detected(folder, ingested, snap
     run = dataset.runs.iloc[0]
     assert refusals(dataset) == {}
     assert "every 2000 steps" in run.steady_window
-    # The times of its lines and its printed rates agree on what validation and new epochs cost: 14 %.
+    # The times of its lines and its printed throughputs agree on what validation and new epochs cost: 14 %.
     counted = dataset.steps[dataset.steps["window"] != "warmup"]
     printed_with_stalls = len(counted) / counted["seconds"].sum() * run.global_batch
     assert run.wall_throughput == pytest.approx(printed_with_stalls, rel=0.002)
@@ -178,7 +180,9 @@ def test_studies_of_one_name_are_never_confused(ingested, folder, paths, refused
 
 
 @pytest.mark.parametrize("startup_seconds", [0, 100])
-def test_a_mean_since_the_start_is_a_steady_rate_only_without_a_startup(folder, ingested, snapshot, startup_seconds):
+def test_a_mean_since_the_start_is_a_steady_throughput_only_without_a_startup(
+    folder, ingested, snapshot, startup_seconds
+):
     """A hundred samples/s, 128 a step on 1 device, after the start-up."""
     declare(folder)
     line = "[2021-03-02 10:00:{:02},001] [INFO] 0/{}, RunningAvgSamplesPerSec={}\n"

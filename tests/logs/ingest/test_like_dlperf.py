@@ -4,7 +4,13 @@ import pytest
 
 from dlperf_study.audit.published import load_source
 from dlperf_study.core.errors import RecordError
-from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, dlperf_results, runs_by_case, write_like_dlperf
+from dlperf_study.dataset.ingestion.like_dlperf import (
+    THROUGHPUT,
+    defects,
+    dlperf_results,
+    runs_by_case,
+    write_like_dlperf,
+)
 from tests.logs.ingest.conftest import declare, write_docs_format, write_docs_log
 
 
@@ -37,7 +43,7 @@ def test_the_runs_it_printed_make_the_results_it_printed(name):
     cells = load_source(name)
     runs = cells[(cells["table"] == "runs") & cells["row"].str.contains("b128_fp32")]
     cases = runs["nodes"].map("{:.0f}".format) + "n" + runs["devices_per_node"].map("{:.0f}".format) + "g"
-    results_by_model = dlperf_results(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
+    results_by_model = dlperf_results(runs.assign(case=cases, counted=True, **{THROUGHPUT: runs["value"]}))
     [cases_of_model] = results_by_model.values()
     printed = cells[cells["table"] == "result"]
     assert len(cases_of_model) == printed["row"].nunique()
@@ -104,7 +110,7 @@ def test_logs_of_tensorflow_2_have_the_window_of_their_own_extractor(ingested, f
     assert set(dataset.runs["fixed_window"]) == {"101 to 600"}
     messages = write_like_dlperf(paths)
     assert results(paths)["r50"]["1n1g"]["average_speed"] == 323.9
-    assert not [message for message in messages if "mean of rates" in message]
+    assert not [message for message in messages if "mean of throughputs" in message]
 
 
 def test_logs_that_dlperf_has_no_extractor_for_are_refused(ingested, folder, paths):
@@ -112,7 +118,7 @@ def test_logs_that_dlperf_has_no_extractor_for_are_refused(ingested, folder, pat
     write_docs_log(folder / "logs" / "run_1.log")
     declare(folder / "logs", framework="mine", model="r50")
     dataset = ingested()
-    assert dataset.runs[RATE].isna().all()
+    assert dataset.runs[THROUGHPUT].isna().all()
     assert not dataset.diagnostics["subject"].str.startswith("fixed_window").any()
     with pytest.raises(RecordError, match=r"--like-dlperf: .*: DLPerf has no extractor for such logs"):
         write_like_dlperf(paths)

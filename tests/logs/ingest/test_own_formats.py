@@ -26,7 +26,7 @@ def test_a_log_is_read_by_the_format_of_the_docs(folder, ingested):
     declare(folder, devices_per_node=4, batch_per_device=32)
     dataset = ingested()
     [run] = dataset.runs.itertuples()
-    # It is the rate of one of four ranks, which step together.
+    # It is the throughput of one of four ranks, which step together.
     assert run.throughput == pytest.approx(4 * 512.3)
     assert (run.log_format, run.printed_throughput, run.printed_lines) == (
         "our_trainer",
@@ -132,8 +132,8 @@ def test_a_clock_gives_the_time_of_a_step_before_what_a_line_says_of_it(folder):
         "".join(f"step {step} after {200 * step} ms, 9.0 s per step, epoch 0.{step}\n" for step in (2, 4, 6))
     )
     parsed = read_as(log, text)
-    series = parsed.series(parsed.rate_metric)
-    assert parsed.rate_metric == "step_seconds"
+    series = parsed.series(parsed.throughput_metric)
+    assert parsed.throughput_metric == "step_seconds"
     assert series.values["step_seconds"] == pytest.approx(0.2)
     assert (series.step.tolist(), series.epoch.tolist()) == ([4, 6], [0, 0])
 
@@ -168,20 +168,22 @@ def test_a_table_whose_cells_are_in_quotes_after_a_mark_of_utf_8_is_the_same(fol
     log = folder / "metrics.csv"
     log.write_text(f'"iter","img/s, mean"\n{rows}', encoding="utf-8-sig")
     parsed = read_as(log, text)
-    series = parsed.series(parsed.rate_metric)
+    series = parsed.series(parsed.throughput_metric)
     assert series.step.tolist() == list(range(20))
     assert series.values["throughput"][:2].tolist() == [500.5, 501.5]
 
 
-@pytest.mark.parametrize(("thousands", "rate"), [("true", 1500.5), ("false", None)])
-def test_a_table_may_have_commas_between_thousands_where_that_is_declared(folder, thousands, rate):
+@pytest.mark.parametrize(("thousands", "throughput"), [("true", 1500.5), ("false", None)])
+def test_a_table_may_have_commas_between_thousands_where_that_is_declared(folder, thousands, throughput):
     number = f"{{unit: samples/s, of: job, thousands: {thousands}}}"
     declaration = f"name: t\ncolumns: {{step: iter, rate: rate}}\nnumbers: {{rate: {number}}}\n"
     log = folder / "metrics.csv"
     log.write_text("iter,rate\n" + "".join(f'{step},"1,50{step}.5"\n' for step in range(9)) + "9,900\n")
     parsed = read_as(log, declaration)
-    rates = parsed.series("throughput").values["throughput"].tolist()
-    assert rates == [900] if rate is None else rates == [*(rate + step for step in range(9)), 900]
+    throughputs = parsed.series("throughput").values["throughput"].tolist()
+    assert (
+        throughputs == [900] if throughput is None else throughputs == [*(throughput + step for step in range(9)), 900]
+    )
 
 
 @pytest.mark.parametrize("text", ["iter;rate\n1;500.0\n", "iter,speed\n1,500.0\n"])
@@ -203,17 +205,17 @@ def test_what_programs_print_for_samples_and_people_write_for_the_job_is_underst
 @pytest.mark.parametrize(
     ("line", "factor"),
     [
-        ("step={step} loss={loss:.2f} speed={rate:.1f} img/s", 1),
+        ("step={step} loss={loss:.2f} speed={throughput:.1f} img/s", 1),
         (
-            "2024-05-01 10:00:{step:02d} iter {step} | loss {loss:.3f} | lr 0.1 | {rate:.1f} samples/sec | 9 GB",
+            "2024-05-01 10:00:{step:02d} iter {step} | loss {loss:.3f} | lr 0.1 | {throughput:.1f} samples/sec | 9 GB",
             1,
         ),
-        ("Epoch 1 [{step}/100] it's at throughput: {rate:.1f}", 1),
-        ("iteration {step} took {rate:.2f} ms", None),
+        ("Epoch 1 [{step}/100] it's at throughput: {throughput:.1f}", 1),
+        ("iteration {step} took {throughput:.2f} ms", None),
     ],
 )
 def test_for_an_unknown_program_the_files_to_write_are_in_the_message_and_are_right(folder, ingested, line, factor):
-    lines = [line.format(step=step, loss=7 - step / 100, rate=245 + step % 3) for step in range(1, 60)]
+    lines = [line.format(step=step, loss=7 - step / 100, throughput=245 + step % 3) for step in range(1, 60)]
     (folder / "run.log").write_text("\n".join(["started", *lines]) + "\n")
     with pytest.raises(MetadataError) as error:
         identify_logs(folder)
@@ -225,7 +227,7 @@ def test_for_an_unknown_program_the_files_to_write_are_in_the_message_and_are_ri
     assert run.throughput == pytest.approx(expected, rel=0.01)
 
 
-def test_logs_without_a_rate_get_no_proposal(folder):
+def test_logs_without_a_throughput_get_no_proposal(folder):
     (folder / "run.log").write_text("".join(f"read file {number} of 100\n" for number in range(50)))
     with pytest.raises(MetadataError, match=r"docs/ingest\.md shows$"):
         identify_logs(folder)

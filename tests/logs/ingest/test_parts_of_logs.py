@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.core.errors import MetadataError
-from tests.logs.ingest.conftest import RATE, elapse_lines, refusals, slow_down, write_identity
+from tests.logs.ingest.conftest import THROUGHPUT, elapse_lines, refusals, slow_down, write_identity
 
 LOG = "all.log"
 
@@ -18,10 +18,10 @@ def write(folder, parts, text):
     (folder / LOG).write_text(text)
 
 
-def run_of(rate, seed):
+def run_of(throughput, seed):
     """Return the lines of a run, whose head states a batch."""
     head, *lines = elapse_lines(1, 128, seed, head=("batch_size: 128",))
-    slowed = [slow_down(line, RATE / rate) for line in lines]
+    slowed = [slow_down(line, THROUGHPUT / throughput) for line in lines]
     return "\n".join([head, *slowed, ""])
 
 
@@ -37,8 +37,8 @@ def test_each_part_is_a_run_of_its_own(folder, ingested):
 def test_ranks_of_one_stream_start_over_together(folder, ingested):
     """The second rank of a run starts over one line after the first."""
     runs = []
-    for seed, rate in ((1, 350), (2, 175)):
-        first, second = run_of(rate, seed).splitlines()[1:], run_of(rate, seed + 5).splitlines()[1:]
+    for seed, throughput in ((1, 350), (2, 175)):
+        first, second = run_of(throughput, seed).splitlines()[1:], run_of(throughput, seed + 5).splitlines()[1:]
         runs += [
             f"[1,{rank}]<stdout>:{line}\n" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)
         ]

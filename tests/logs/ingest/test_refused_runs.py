@@ -80,10 +80,10 @@ def states_a_mode_of(folder, write_log, mode):
 
 @refuses(every=50)
 @refuses("1n1g 1", every=9)
-def has_no_rate_at_steps(folder, write_log, every):
+def has_no_throughput_at_steps(folder, write_log, every):
     declare(folder / "case")
-    rates = (0.0 if step % every == 0 else 350.0 + step % 3 for step in range(100))
-    (folder / "case/run_1.log").write_text(speedometer(rates))
+    throughputs = (0.0 if step % every == 0 else 350.0 + step % 3 for step in range(100))
+    (folder / "case/run_1.log").write_text(speedometer(throughputs))
 
 
 @refuses("1n2g 1")

@@ -7,15 +7,15 @@ from tests.logs.ingest.conftest import SAMPLES, declare, refusals
 HEAD = "[2024-05-01 10:{:02d}:{:02d},000] [INFO] "
 
 
-def timer(step, rate, seconds, mean=None):
+def timer(step, throughput, seconds, mean=None):
     """Return a line of DeepSpeed's timer, printed so many seconds after the start."""
     head = HEAD.format(*divmod(seconds, 60))
-    numbers = f"RunningAvgSamplesPerSec={mean or rate}, CurrSamplesPerSec={rate}"
+    numbers = f"RunningAvgSamplesPerSec={mean or throughput}, CurrSamplesPerSec={throughput}"
     return f"{head}[timer.py:260:stop] epoch=0/micro_step={step}/global_step={step}, {numbers}, MemAllocated=3.9GB\n"
 
 
-def pipeline(step, rate):
-    return f"steps: {step} loss: 6.9123 iter time (s): {1024 / rate:.3f} samples/sec: {rate:.3f}\n"
+def pipeline(step, throughput):
+    return f"steps: {step} loss: 6.9123 iter time (s): {1024 / throughput:.3f} samples/sec: {throughput:.3f}\n"
 
 
 def megatron(step, milliseconds):
@@ -24,7 +24,7 @@ def megatron(step, milliseconds):
 
 
 def diagnostics_of(folder, ingested, text, **declared):
-    """Return the diagnostics about the rate of one run of 1024 samples a step, by their severity, and its row."""
+    """Return the diagnostics about the throughput of one run of 1024 samples a step, by their severity, and its row."""
     declare(folder, **{"devices_per_node": 8, "framework": "deepspeed", **declared})
     (folder / "run_1.log").write_text(text)
     dataset = ingested()
@@ -32,13 +32,13 @@ def diagnostics_of(folder, ingested, text, **declared):
     return [message for message in messages if "contradicts itself" in message[1]], dataset
 
 
-def lines_of_timer(seconds_per_line, rate=2577.0):
+def lines_of_timer(seconds_per_line, throughput=2577.0):
     """Return lines of 10 steps each, in which 2577 samples/s need 3.97 s."""
-    return "".join(timer(10 * line, rate, round(seconds_per_line * line)) for line in range(1, 121))
+    return "".join(timer(10 * line, throughput, round(seconds_per_line * line)) for line in range(1, 121))
 
 
 @pytest.mark.parametrize(("seconds", "severity"), [(4, ""), (5, "warning"), (21, "error")])
-def test_the_clock_is_compared_with_the_printed_rates(folder, ingested, snapshot, seconds, severity):
+def test_the_clock_is_compared_with_the_printed_throughputs(folder, ingested, snapshot, seconds, severity):
     """Within 10 % nothing is said; up to 1.5 times a warning; a timer that leaves out most of a step is refused."""
     found, dataset = diagnostics_of(folder, ingested, lines_of_timer(seconds))
     assert [found_severity for found_severity, _ in found] == [severity] * bool(severity)
@@ -72,7 +72,7 @@ def test_lines_of_a_second_program_are_compared_where_the_format_is_named(folder
         assert f"{1024 / milliseconds * 1000:.6g}" in found[0][1]
 
 
-def test_a_total_is_compared_with_the_rates_of_ranks(folder, ingested):
+def test_a_total_is_compared_with_the_throughputs_of_ranks(folder, ingested):
     text = (SAMPLES / "horovod_synthetic_real.log").read_text()
     declared = {"devices_per_node": 4, "batch_per_device": 32, "framework": "horovod", "data_loader": "synthetic"}
     assert diagnostics_of(folder, ingested, text, **declared)[0] == []
@@ -84,11 +84,11 @@ def test_a_total_is_compared_with_the_rates_of_ranks(folder, ingested):
 
 def test_what_start_up_and_stalls_explain_is_no_contradiction(folder, ingested):
     """The first ten of 100 lines are five times as slow: the mean of all is 28 % below the last lines."""
-    rates = [500.0 if line < 10 else 2500.0 for line in range(100)]
+    throughputs = [500.0 if line < 10 else 2500.0 for line in range(100)]
     text = ""
-    for line, rate in enumerate(rates):
-        mean = (line + 1) / sum(1 / earlier for earlier in rates[: line + 1])
-        text += timer(10 * (line + 1), rate, 0, mean).replace(HEAD.format(0, 0), "")
+    for line, throughput in enumerate(throughputs):
+        mean = (line + 1) / sum(1 / earlier for earlier in throughputs[: line + 1])
+        text += timer(10 * (line + 1), throughput, 0, mean).replace(HEAD.format(0, 0), "")
     found, dataset = diagnostics_of(folder, ingested, text)
     assert found == []
     assert dataset.runs["throughput"].tolist() == pytest.approx([2500.0])

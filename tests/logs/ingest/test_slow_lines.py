@@ -21,7 +21,8 @@ def measured(folder, ingested, factors):
     return run, list(on_throughput["message"])
 
 
-#: Steps with how many times as long they take; the rate, what is said of the lines, and how many warnings there are.
+#: Steps with how many times as long they take; the throughput, what is said of the lines, and how many warnings there
+#: are.
 LINES = {
     "slow without a period": (
         dict.fromkeys(SLOW, 2.0),
@@ -36,10 +37,12 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize(("factors", "rate", "phrase", "count"), LINES.values(), ids=LINES)
-def test_stalls_are_left_out_and_both_throughputs_are_printed(folder, ingested, snapshot, factors, rate, phrase, count):
+@pytest.mark.parametrize(("factors", "throughput", "phrase", "count"), LINES.values(), ids=LINES)
+def test_stalls_are_left_out_and_both_throughputs_are_printed(
+    folder, ingested, snapshot, factors, throughput, phrase, count
+):
     run, warnings = measured(folder, ingested, factors)
-    assert run.throughput == pytest.approx(rate, rel=0.003)
+    assert run.throughput == pytest.approx(throughput, rel=0.003)
     assert phrase in run.steady_window
     assert len(warnings) == count
     assert warnings == snapshot

@@ -104,8 +104,8 @@ class Library:
     def _nvmlDeviceGetMaxClockInfo(self, gpu: Gpu, kind: Any, clock: Any) -> None:
         clock._obj.value = {1: 1410, 2: 1593}[kind.value]
 
-    def _nvmlDeviceGetUtilizationRates(self, gpu: Gpu, rates: Any) -> None:
-        rates._obj.gpu = gpu.percent
+    def _nvmlDeviceGetUtilizationRates(self, gpu: Gpu, throughputs: Any) -> None:
+        throughputs._obj.gpu = gpu.percent
 
     def _nvmlDeviceGetClockInfo(self, gpu: Gpu, kind: Any, clock: Any) -> None:
         clock._obj.value = gpu.clocks_mhz[kind.value]

@@ -20,10 +20,10 @@ NAN = np.nan
 
 def test_the_bar_of_an_interval_is_where_it_is_also_if_the_value_is_outside():
     """A median may be printed that is outside the interval of the mean of its runs."""
-    rates = {"world_size": [1, 2], "throughput": [100.0, 190.0], "is_baseline": [True, False]}
+    throughputs = {"world_size": [1, 2], "throughput": [100.0, 190.0], "is_baseline": [True, False]}
     bounds = {"throughput_low": [101.0, NAN], "throughput_high": [103.0, NAN]}
     axes = Figure().subplots()
-    line_charts.interval_line(axes, Series("line", 0, pd.DataFrame(rates | bounds)), "throughput")
+    line_charts.interval_line(axes, Series("line", 0, pd.DataFrame(throughputs | bounds)), "throughput")
     [line] = [line for line in axes.get_lines() if line.get_label() == "line"]
     assert list(line.get_ydata()) == [100.0, 190.0]
     [bars] = axes.collections

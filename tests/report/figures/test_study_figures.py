@@ -146,11 +146,11 @@ def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
 
 
 def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed):
-    rates, times = axes_of(only(figures.comparison(mixed)))
-    [dots] = [line for line in rates.get_lines() if line.get_marker() == "o"]
+    throughputs, times = axes_of(only(figures.comparison(mixed)))
+    [dots] = [line for line in throughputs.get_lines() if line.get_marker() == "o"]
     completed = mixed.runs[mixed.runs["status"] == "completed"]
     assert sorted(dots.get_xdata()) == sorted(completed["throughput"])
-    segments = rates.collections[0].get_segments()
+    segments = throughputs.collections[0].get_segments()
     assert segments
     assert all(start[1] == end[1] for start, end in segments)
     computation, exposed = times.containers
@@ -296,6 +296,8 @@ def test_a_round_that_lacks_configurations_has_marks_and_no_line():
     [axes] = axes_of(figure)
     assert len(lines(axes, "round 4")) == 1
     means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
-    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(dataset.completed_runs, "throughput")]
+    changes = [
+        100 * (effect.log_throughput.factor - 1) for effect in round_effects(dataset.completed_runs, "throughput")
+    ]
     assert means == pytest.approx(changes)
     assert len(means) == 3

@@ -77,10 +77,10 @@ def test_all_rows_are_sorted_and_searched(opened):
     page.click("text=Show and search all rows")
     page.wait_for_selector("input[type=search]")
     page.click("th:has-text('Rate')")
-    rates = page.eval_on_selector_all("tbody td.number", "all => all.map(e => parseFloat(e.innerText))")
-    assert rates == sorted(range(ROWS))
+    throughputs = page.eval_on_selector_all("tbody td.number", "all => all.map(e => parseFloat(e.innerText))")
+    assert throughputs == sorted(range(ROWS))
     page.fill("input[type=search]", "batch 12")
-    # In its batch or in its rate.
+    # In its batch or in its throughput.
     expected = [f"batch {number}" for number in range(ROWS) if "12" in f"{number} {number * 37 % ROWS}"]
     assert sorted(shown(page)) == sorted(expected)
 
@@ -95,10 +95,12 @@ def test_an_address_of_a_row_that_is_not_shown_leads_to_it(opened):
 
 
 def test_the_rows_that_are_noticed_are_at_the_ends_and_those_with_a_remark():
-    values = [SimpleNamespace(rate=(number * 37) % ROWS) for number in range(ROWS)]
-    noticed = noticeable(values, "rate", list(rows()))
+    values = [SimpleNamespace(throughput=(number * 37) % ROWS) for number in range(ROWS)]
+    noticed = noticeable(values, "throughput", list(rows()))
     ends = {*range(MOST_AT_AN_END), *range(ROWS - MOST_AT_AN_END, ROWS)}
-    assert {values[position].rate for position in noticed} - {values[REMARKED].rate} == ends - {values[REMARKED].rate}
+    assert {values[position].throughput for position in noticed} - {values[REMARKED].throughput} == ends - {
+        values[REMARKED].throughput
+    }
     assert REMARKED in noticed
     assert list(noticed) == sorted(noticed)
 

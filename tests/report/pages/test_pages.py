@@ -256,8 +256,8 @@ def test_a_table_is_sorted_by_size_and_searched(built, page):
     column = heading.evaluate(_SUB_COLUMN)
     cells = table.locator(f"tbody tr:not(.group) td:nth-child({column})")
     printed = cells.all_inner_texts()
-    rates = [float(text) for text in cells.evaluate_all(_FIRST_NUMBERS)]
-    for order in (sorted(rates), sorted(rates, reverse=True)):
+    throughputs = [float(text) for text in cells.evaluate_all(_FIRST_NUMBERS)]
+    for order in (sorted(throughputs), sorted(throughputs, reverse=True)):
         heading.click()
         assert [float(text) for text in cells.evaluate_all(_FIRST_NUMBERS)] == order
     heading.click()

@@ -10,7 +10,7 @@ SLOW = Recipe(compute_seconds=0.2)
 
 
 def test_every_check_is_listed_with_what_it_examined_or_named_below(mixed):
-    examined, _ = audit_tables.ours(mixed)
+    examined, _ = audit_tables.measured_here(mixed)
     idle = examined.notes[-1].removeprefix("Nothing to examine: ").removesuffix(".").split(", ")
     assert len(examined.rows) + len(idle) == len(checks.names())
     assert "0" not in examined.column("Examined")
@@ -20,13 +20,13 @@ def test_every_check_is_listed_with_what_it_examined_or_named_below(mixed):
 
 
 def test_what_was_found_says_how_and_where_and_nothing_found_says_so(snapshot):
-    _, diagnostics = audit_tables.ours(study(Planned(ONE), Planned(TWO, SLOW)))
+    _, diagnostics = audit_tables.measured_here(study(Planned(ONE), Planned(TWO, SLOW)))
     [row] = [row for row in diagnostics.rows if row[1].text == "falling"]
     severity, _, computation, cells = (cell.text for cell in row)
     assert severity == "warning"
     assert cells == f"example / {ONE.configuration_id} / throughput; example / {TWO.configuration_id} / throughput"
     assert [computation, row[2].footnote] == snapshot
-    _, diagnostics = audit_tables.ours(study(Planned(ONE)))
+    _, diagnostics = audit_tables.measured_here(study(Planned(ONE)))
     assert diagnostics.is_empty
     without_sources = list(audit_tables.published(study(Planned(ONE), published=())))
     assert [table.rows for table in without_sources] == [()] * 2

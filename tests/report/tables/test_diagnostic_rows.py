@@ -28,7 +28,7 @@ def test_numbers_in_names_are_no_measurements(said):
     assert mask_numbers(said[0]) != mask_numbers(said[1])
 
 
-def test_every_subject_has_a_page_and_diagnostics_about_rates_and_logs_have_several():
+def test_every_subject_has_a_page_and_diagnostics_about_throughputs_and_logs_have_several():
     for subject in (*COLUMNS, "orphans_ended"):
         assert any(belongs(subject, question) for question in SECTIONS)
     pages = ["scaling", "comparison", "published", "audit", "quality"]

@@ -115,7 +115,7 @@ def test_a_baseline_of_two_runs_gives_no_interval_of_a_ratio(paths):
     assert interval_reason(study, "speedup", "baseline") == expected
 
 
-def test_equal_and_few_rates_of_logs_have_no_interval_of_a_ratio(paths):
+def test_equal_and_few_throughputs_of_logs_have_no_interval_of_a_ratio(paths):
     """Runs of logs are in no rounds."""
     dataset, row = measured(paths, of_two=(EQUAL_RUNS, 3))
     logs = replace(dataset, plan=dataset.plan.changed(ingested_from="logs"))

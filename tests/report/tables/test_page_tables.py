@@ -13,7 +13,7 @@ from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 from tests.report.tables.cells import cell_of, labels
 
-LATENCY_AND_RATE = ("communication_latency_seconds", "communication_bandwidth")
+LATENCY_AND_THROUGHPUT = ("communication_latency_seconds", "communication_bandwidth")
 
 
 def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it():
@@ -76,8 +76,8 @@ def test_a_percentile_that_no_configuration_has_is_no_column_but_a_note(mixed):
 
 
 def test_the_sum_of_trainers_is_shown_where_it_is_another_number_than_the_throughput(mixed):
-    rates, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_throughputs"].label
+    throughputs, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_throughputs"].label
     for factor, is_shown in ((1.0, False), (1.5, True)):
-        rows = mixed.configurations.assign(sum_of_rank_throughputs=rates * factor)
+        rows = mixed.configurations.assign(sum_of_rank_throughputs=throughputs * factor)
         shown = labels(tables.communication_alone(replace(mixed, configurations=rows)))
         assert (label in shown, COLUMNS["throughput"].label in shown) == (is_shown, is_shown)

@@ -13,7 +13,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.figures import published_figures
 from dlperf_study.report.figures.line_charts import IDEAL
-from dlperf_study.report.figures.published_figures import OURS
+from dlperf_study.report.figures.published_figures import MEASURED_HERE
 from dlperf_study.report.formatting import MISSING, display_name
 from dlperf_study.report.pages import Page
 from dlperf_study.report.tables import audit_tables, printed_tables, published_tables
@@ -75,8 +75,8 @@ def test_the_same_question_is_one_row_and_only_printed_runs_give_an_interval(pub
     cells = row(table, "CPU only: Resnet50", "2")
     printed = [cells[label][0] for label in ("Published throughput", "Published speedup", "As printed")]
     assert printed == ["41", "1.54", "1.57"]
-    assert cells["Our throughput"][1].startswith("[")
-    assert cells["Our speedup"][0].startswith("1.5")
+    assert cells["Measured throughput"][1].startswith("[")
+    assert cells["Measured speedup"][0].startswith("1.5")
     text, interval, note = row(table, "ArcFace", "32")["Published speedup"]
     low, high = (float(end) for end in interval.strip("[]").split(","))
     assert low < float(text) < high
@@ -99,11 +99,11 @@ def test_what_is_missing_or_differs_is_said_at_the_number(published_study, snaps
     assert_dashes_have_reasons(published_tables.communication(published_study))
     looked_up = (
         ("CPU only: Resnet50", "2", "", "Published throughput"),
-        ("CPU only: Resnet50", "4", "", "Our throughput"),
-        ("CPU only: Resnet50", "8", "", "Our speedup"),
-        ("Minikube: Resnet50", "1", "", "Our throughput"),
+        ("CPU only: Resnet50", "4", "", "Measured throughput"),
+        ("CPU only: Resnet50", "8", "", "Measured speedup"),
+        ("Minikube: Resnet50", "1", "", "Measured throughput"),
         ("Accelerate Rate", "20", "Fluid", "As printed"),
-        ("ArcFace", "1", "", "Our throughput"),
+        ("ArcFace", "1", "", "Measured throughput"),
     )
     assert {key: row(table, *key[:3])[key[3]][2] for key in looked_up} == snapshot
     assert [[cell.text for cell in cells] for cells in published_tables.ours_alone(published_study).rows] == snapshot
@@ -164,14 +164,15 @@ def test_what_ours_answers_is_drawn_with_intervals_of_runs_and_the_caption_names
     assert plsc not in not_drawn
     speedup, efficiency = figure.drawing.subfigs[0].axes
     labels = [text.get_text().replace("\n", " ").partition(" 1× = ") for text in efficiency.texts]
-    lines = ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{OURS} · ASI, CPU only: Resnet50"]
+    lines = ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{MEASURED_HERE} · ASI, CPU only: Resnet50"]
     assert {label for label, *_ in labels} == {*lines}
-    assert dict((label, rate) for label, _, rate in labels)["Minikube: Resnet50"] == "3.1 samples/s"
+    assert dict((label, throughput) for label, _, throughput in labels)["Minikube: Resnet50"] == "3.1 samples/s"
     dashed = [line for line in speedup.get_lines() if line.get_linestyle() == "--" and line.get_label() != IDEAL]
     assert [list(line.get_xdata()) for line in dashed] == [[1, 2]]
     cpu, _, arcface, _ = figure.drawing.axes
     lengths = _longest_bars(cpu) | _longest_bars(arcface)
-    assert {label for label, length in lengths.items() if length > 0} == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}
+    here = f"{MEASURED_HERE} · ASI, CPU only: Resnet50"
+    assert {label for label, length in lengths.items() if length > 0} == {"PLSC", here}
     assert lengths["PLSC"] > 0.1
 
 
@@ -192,15 +193,25 @@ def test_a_speedup_over_a_different_program_is_next_to_none(snapshot):
     planned = [Planned(other, ALONE), Planned(one, ALONE, baseline=other), Planned(two, TOGETHER, baseline=other)]
     dataset = study(*planned, published=("elasticdl_allreduce_wiki",))
     cells = row(published_tables.next_to_ours(dataset), "CPU only: Resnet50", "2")
-    assert cells["Our throughput"][0] != MISSING
-    assert cells["Our speedup"] == (MISSING, "", snapshot)
+    assert cells["Measured throughput"][0] != MISSING
+    assert cells["Measured speedup"] == (MISSING, "", snapshot)
     assert published_figures.speedups(dataset).draw is None
 
 
 def test_where_nothing_of_ours_is_measured_one_column_says_why(published_study):
     nothing = published_study.configurations.assign(throughput=float("nan"), runs_completed=0)
     for dataset, ours in (
-        (published_study, ["Our throughput", "Our mean per-step throughput", "Our baseline throughput", "Our speedup"]),
-        (replace(published_study, configurations=nothing), ["Our throughput"]),
+        (
+            published_study,
+            [
+                "Measured throughput",
+                "Measured mean per-step throughput",
+                "Measured baseline throughput",
+                "Measured speedup",
+            ],
+        ),
+        (replace(published_study, configurations=nothing), ["Measured throughput"]),
     ):
-        assert [label for label in labels(published_tables.next_to_ours(dataset)) if label.startswith("Our ")] == ours
+        assert [
+            label for label in labels(published_tables.next_to_ours(dataset)) if label.startswith("Measured ")
+        ] == ours

@@ -96,7 +96,7 @@ def test_pages_and_studies_without_numbers_still_speak(snapshot):
 
 
 @pytest.mark.parametrize("question", ["", "scaling", "comparison", "quality"])
-def test_a_warning_about_cores_is_one_row_wherever_there_are_rates(question):
+def test_a_warning_about_cores_is_one_row_wherever_there_are_throughputs(question):
     dataset = on_devices(2, recipe=Recipe(cores=1, busy_cores=1.5))
     rows = tables.diagnostics(dataset, question).rows
     [cores] = [row for row in rows if row[3].text == COLUMNS["cores"].label]
@@ -223,8 +223,7 @@ def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snaps
     dataset = write_titled(paths, planned, **course)
     table = tables.about(dataset)
     rows = [
-        facts(table)[name]
-        for name in ("Order of the runs", "Target half-width of the 95 % CIs", "Target compared after")
+        facts(table)[name] for name in ("Order of the runs", "Target margin of the 95 % CIs", "Target compared after")
     ]
     assert [*rows, table.caption, repetition(dataset)] == snapshot
     counts = tables.measured(dataset).column(COLUMNS["runs_completed"].label)

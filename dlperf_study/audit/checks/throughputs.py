@@ -1,4 +1,4 @@
-"""Rates of a job and of a device, in samples, tokens and steps."""
+"""Throughputs of a job and of a device, in samples, tokens and steps."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -32,14 +32,14 @@ _OTHER_SAMPLES = (
     "several devices may share one sample",
 )
 _OTHER_RUNS = (
-    "rate and time may be of different runs",
-    "the rate may leave out what the time includes, as reading data or the first step",
+    "throughput and time may be of different runs",
+    "the throughput may leave out what the time includes, as reading data or the first step",
 )
 
 
-@check("Is the rate of a device that of the job / devices?", "rates of one device with one of the job")
-def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare each rate per device with the rate of the job."""
+@check("Is the throughput of a device that of the job / devices?", "throughputs of one device with one of the job")
+def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Compare each throughput per device with the throughput of the job."""
     for of_device_metric, of_job_metric in (
         (quantities.SAMPLES_OF_DEVICE, quantities.THROUGHPUT),
         (quantities.TOKENS_OF_DEVICE, quantities.TOKENS),
@@ -61,40 +61,40 @@ def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.ERROR, cells, computation, _PARTIAL_COPIES, deviation=deviation)
 
 
-@check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")
-def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare quotients of two rates with the printed quotient."""
+@check("Do throughputs in tokens, samples and steps agree?", "pairs of throughputs with their quotient")
+def token_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Compare quotients of two throughputs with the printed quotient."""
     for metric, second_metric, column in _QUOTIENTS:
-        for rate, second in results.pairs(metric, second_metric):
+        for throughput, second in results.pairs(metric, second_metric):
             name = _LENGTH
-            if column in rate.facts or column != "tokens_per_sample":
+            if column in throughput.facts or column != "tokens_per_sample":
                 name = column
-            printed = rate.get(name)
-            if not (printed and rate.printed.is_positive and second.printed.is_positive):
+            printed = throughput.get(name)
+            if not (printed and throughput.printed.is_positive and second.printed.is_positive):
                 continue
-            low, high = quotient(rate.printed, second.printed, truncated=True)
+            low, high = quotient(throughput.printed, second.printed, truncated=True)
             # Tokens of a sample and of a step are means, and printed without decimals.
             rounding = Fraction(0) if name in ("global_batch", _LENGTH) else Fraction(1)
             if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
                 yield None
                 continue
-            computed = rate.value / second.value
-            computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {computed:.5g}"
+            computed = throughput.value / second.value
+            computation = f"{throughput.text} {throughput.metric} / {second.text} {second.metric} = {computed:.5g}"
             computation += f", but {name} is {printed:g}"
-            severity = Severity.WARNING if name == _LENGTH or name in rate.inferred else Severity.ERROR
+            severity = Severity.WARNING if name == _LENGTH or name in throughput.inferred else Severity.ERROR
             deviation = relative_deviation(computed, printed)
-            yield AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
+            yield AuditDiagnostic(severity, (throughput, second), computation, _OTHER_SAMPLES, deviation=deviation)
 
 
-@check("Do rates and times agree?", "times with a rate")
-def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare times of tasks and steps with the rates of their configuration."""
+@check("Do throughputs and times agree?", "times with a throughput")
+def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Compare times of tasks and steps with the throughputs of their configuration."""
     for seconds in results.select(quantities.TASK, quantities.STEP):
         if not seconds.printed.is_positive:
             continue
         for metric, amount in _amounts(seconds).items():
-            for rate in results.same_configuration(seconds, metric):
-                yield _compare_with_time(results, seconds, rate, amount)
+            for throughput in results.same_configuration(seconds, metric):
+                yield _compare_with_time(results, seconds, throughput, amount)
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
@@ -119,32 +119,36 @@ def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
 
 
 def _compare_with_time(
-    results: Results, seconds: ResultCell, rate: ResultCell, amount: Fraction
+    results: Results, seconds: ResultCell, throughput: ResultCell, amount: Fraction
 ) -> AuditDiagnostic | None:
     expected = float(amount) / seconds.value
-    # The mean of rates need not be the reciprocal of the mean of times.
-    is_between, reason = abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"
-    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
+    # The mean of throughputs need not be the reciprocal of the mean of times.
+    is_between, reason = abs(throughput.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"
+    interval = results.throughput(throughput).logarithm.factor_interval() if throughput.printed.is_positive else None
     if interval:
         is_between, reason = interval.low <= expected <= interval.high, "the spread of its runs"
-    if rate.printed.overlaps(*integer_quotient(amount, seconds.printed)) or (rate.printed.computed and is_between):
+    if throughput.printed.overlaps(*integer_quotient(amount, seconds.printed)) or (
+        throughput.printed.computed and is_between
+    ):
         return None
-    excess = rate.value / expected - 1
+    excess = throughput.value / expected - 1
     difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
-    noun, time = _ITEMS[rate.metric], seconds.text
+    noun, time = _ITEMS[throughput.metric], seconds.text
     if not time.endswith("s"):
         time += " s"
     computation = f"{float(amount):.12g} {noun} in {time} are {expected:.4g} {noun.partition(' ')[0]}/s, "
-    computation += f"printed {rate.text}, {difference}"
+    computation += f"printed {throughput.text}, {difference}"
     batch_per_device = seconds.get("batch_per_device") or 0
     global_batch = int(batch_per_device * (seconds.world_size or 0))
-    # The printed global batch may be wrong, and batch per device × devices fit rate and time.
+    # The printed global batch may be wrong, and batch per device × devices fit throughput and time.
     is_other_batch = (
-        seconds.metric == quantities.STEP and global_batch not in (0, amount) and rate.metric == quantities.THROUGHPUT
+        seconds.metric == quantities.STEP
+        and global_batch not in (0, amount)
+        and throughput.metric == quantities.THROUGHPUT
     )
-    if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
+    if is_other_batch and throughput.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
         computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:
         computation += f"; {reason} may explain it"
     severity = Severity.WARNING if is_between else Severity.ERROR
-    return AuditDiagnostic(severity, (rate, seconds), computation, _OTHER_RUNS, deviation=abs(excess))
+    return AuditDiagnostic(severity, (throughput, seconds), computation, _OTHER_RUNS, deviation=abs(excess))

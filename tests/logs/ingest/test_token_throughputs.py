@@ -25,11 +25,11 @@ from tests.logs.ingest.conftest import declare
 FORMAT = 'name: tokens\nlines: ["step {step} tps {rate}"]\nnumbers: {rate: {unit: tokens/s, of: device}}\n'
 
 
-def write(folder, devices, rate, **metadata):
+def write(folder, devices, throughput, **metadata):
     """Write two runs that differ by noise."""
     declare(folder, devices_per_node=devices, **metadata)
     for repetition in (1, 2):
-        lines = [f"step {step} tps {rate + repetition + step % 3}\n" for step in range(1, 41)]
+        lines = [f"step {step} tps {throughput + repetition + step % 3}\n" for step in range(1, 41)]
         (folder / f"run_{repetition}.log").write_text("".join(lines))
 
 
@@ -97,8 +97,8 @@ def test_figures_are_of_tokens_where_nothing_else_is_known(tokens_alone):
 
 def test_dates_are_compared_by_tokens_and_never_with_samples(token_logs, ingested, refused):
     measurements = []
-    for name, rate, metadata in (("a", 10_000, {}), ("b", 9_000, {}), ("c", 9_000, {"tokens_per_sample": 500})):
-        write(token_logs / "one", 1, rate, **metadata)
+    for name, throughput, metadata in (("a", 10_000, {}), ("b", 9_000, {}), ("c", 9_000, {"tokens_per_sample": 500})):
+        write(token_logs / "one", 1, throughput, **metadata)
         measurements.append(Measurement(name, replace(ingested(), folder=token_logs / name)))
     in_tokens, later, in_samples = measurements
     [[_, before, after, change]] = history_tables.throughput_changes(compare_measurements(in_tokens, later)).rows
@@ -107,7 +107,7 @@ def test_dates_are_compared_by_tokens_and_never_with_samples(token_logs, ingeste
         compare_measurements(later, in_samples)
 
 
-def test_tokens_of_a_sample_make_both_rates(token_logs, ingested):
+def test_tokens_of_a_sample_make_both_throughputs(token_logs, ingested):
     write(token_logs / "one", 1, 10_000, tokens_per_sample=500)
     [row] = ingested().configurations.itertuples()
     assert (row.throughput, row.token_throughput) == pytest.approx((20.005, 10_002.5), rel=1e-3)
@@ -124,9 +124,9 @@ def test_tokens_are_not_compared_with_samples(token_logs, ingested, snapshot):
 
 
 def test_sentences_and_the_audit_know_tokens(token_logs, ingested):
-    for folder, devices, rate in (("one", 1, 10_000), ("four", 4, 9_000)):
-        write(token_logs / folder, devices, rate)
-        lines = [f"step {step} tps {rate + 3 + step % 3}\n" for step in range(1, 41)]
+    for folder, devices, throughput in (("one", 1, 10_000), ("four", 4, 9_000)):
+        write(token_logs / folder, devices, throughput)
+        lines = [f"step {step} tps {throughput + 3 + step % 3}\n" for step in range(1, 41)]
         (token_logs / folder / "run_3.log").write_text("".join(lines))
     dataset = ingested()
     [sentence, *_] = page_findings(dataset, "scaling").sentences

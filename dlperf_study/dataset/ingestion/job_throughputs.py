@@ -1,4 +1,4 @@
-"""The rates of a job in samples/s, or in tokens/s, from its logs, and which of them count.
+"""The throughputs of a job in samples/s, or in tokens/s, from its logs, and which of them count.
 
 No pandas: worker processes import this.
 """
@@ -19,31 +19,32 @@ from dlperf_study.logs.printed import SAMPLE_SECONDS
 from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import merge_records
 from dlperf_study.metrics import steady_state, throughput_series
-from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
+from dlperf_study.metrics.ingested import WallThroughput, throughput_between, wall_throughput
 
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
 _EPOCH_LINES = "a running mean of each epoch: its last line counts, of"
-#: An epoch is complete from this part of the longest on; where only the first is, a shorter one tells its rate better.
+#: An epoch is complete from this part of the longest on; where only the first is, a shorter one tells its throughput
+#: better.
 _COMPLETE_EPOCH, _SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.95, 0.25, 20
 _SAMPLES, _TOKENS = "samples/s", "tokens/s"
-#: From fewer means no rate of their later half is worked out.
+#: From fewer means no throughput of their later half is worked out.
 _FEWEST_MEANS = 4
-#: The relative difference of that rate up to which a mean is a steady rate.
+#: The relative difference of that throughput up to which a mean is a steady throughput.
 _STEADY_MEAN = 0.02
 #: Whether a running mean is steady can't be told, however many lines there are.
 _ONE_LINE = steady_state.Steadiness(steady_state.Answer.INCONCLUSIVE, float("nan"), None)
 
 
 @dataclass(frozen=True)
-class Rates:
-    """The job's rate at each printed step; ``loss`` may be NaN.
+class Throughputs:
+    """The job's throughput at each printed step; ``loss`` may be NaN.
 
-    ``unit``: of the rate, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known.
-    ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
-    ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
-    ``wall``: the rate by the times of the lines, or why there is none; None where only tokens are counted. ``fixed``:
-    those that DLPerf took, from the first of ``fixed_steps`` to before the second; None where it read no such logs.
-    ``fixed_clock_rate``: by the times of the first and the last of these; NaN where that is not known.
+    ``unit``: of the throughput, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known. ``tokens``:
+    how many tokens a sample, or a token, has; NaN if that is not known. ``printed``: what the program prints; ``rule``:
+    how the throughput was computed from it. ``steady``: which of them count. ``wall``: the throughput by the times of
+    the lines, or why there is none; None where only tokens are counted. ``fixed``: those that DLPerf took, from the
+    first of ``fixed_steps`` to before the second; None where it read no such logs. ``fixed_clock_throughput``: by the
+    times of the first and the last of these; NaN where that is not known.
     """
 
     unit: str
@@ -51,13 +52,13 @@ class Rates:
     printed: str
     rule: str
     step: Integers
-    rate: Floats
+    throughput: Floats
     loss: Floats
     steady: throughput_series.SteadyPart
-    wall: WallRate | None
-    fixed: throughput_series.RateWindow | None
+    wall: WallThroughput | None
+    fixed: throughput_series.ThroughputWindow | None
     fixed_steps: tuple[int, int] | None
-    fixed_clock_rate: float
+    fixed_clock_throughput: float
 
     @property
     def counts_tokens(self) -> bool:
@@ -65,20 +66,20 @@ class Rates:
         return self.unit == _TOKENS
 
 
-def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
-    """Return the usable part of a series; raises LogError without rates."""
+def usable_throughputs(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Throughputs:
+    """Return the usable part of a series; raises LogError without throughputs."""
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
     samples, unit = samples_per_unit(series.unit, extras, logs[0].source)
-    rate = elements(series.rate, usable)
-    rate = rate if samples == 1 else rate * samples
+    throughput = elements(series.throughput, usable)
+    throughput = throughput if samples == 1 else throughput * samples
     step = elements(series.step, usable)
     step = np.cumsum(step) if series.metric.restarts_each_epoch and (step >= 0).all() else cumulative_steps(step)
     devices = extras.devices_per_process or 1
-    steady = _part_that_counts(series, usable, step, rate)
+    steady = _part_that_counts(series, usable, step, throughput)
     fixed_steps = logs[0].format.dlperf_steps
-    wall, fixed_clock_rate = None, np.nan
+    wall, fixed_clock_throughput = None, np.nan
     # The batch is in samples.
     if unit == _SAMPLES:
         times = elements(series.time_seconds, usable)
@@ -87,83 +88,87 @@ def usable_rates(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, g
         if not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any():
             epochs = elements(series.epoch, usable)
         samples_of_step = 1 if series.metric.name == SAMPLE_SECONDS.name else global_batch
-        wall = wall_rate(step, times, steady, samples_of_step, epochs)
+        wall = wall_throughput(step, times, steady, samples_of_step, epochs)
         if fixed_steps:
-            fixed_clock_rate = rate_between(step, times, fixed_steps[0], fixed_steps[1] - 1, global_batch)
-    return Rates(
+            fixed_clock_throughput = throughput_between(step, times, fixed_steps[0], fixed_steps[1] - 1, global_batch)
+    return Throughputs(
         unit=unit,
         tokens=1 if unit == _TOKENS else extras.tokens_per_sample or float("nan"),
         printed=series.metric.printed,
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
-        rate=rate,
+        throughput=throughput,
         loss=elements(_losses(logs, series), usable),
         steady=steady,
         wall=wall,
-        fixed=throughput_series.fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
+        fixed=throughput_series.fixed_window(step, throughput, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
-        fixed_clock_rate=fixed_clock_rate,
+        fixed_clock_throughput=fixed_clock_throughput,
     )
 
 
-def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> throughput_series.SteadyPart:
+def _part_that_counts(
+    series: JobSeries, usable: Mask, step: Integers, throughput: Floats
+) -> throughput_series.SteadyPart:
     """Return which lines count: steady ones, or one running mean."""
     if not series.metric.cumulative:
-        return throughput_series.steady_part(step, rate)
+        return throughput_series.steady_part(step, throughput)
     if series.metric.restarts_each_epoch:
-        return _complete_epochs(rate, elements(series.step, usable))
-    last = np.arange(rate.size) == rate.size - 1
-    return _of_lines(rate, constant(1.0, rate.size), last, _LAST_LINE)
+        return _complete_epochs(throughput, elements(series.step, usable))
+    last = np.arange(throughput.size) == throughput.size - 1
+    return _of_lines(throughput, constant(1.0, throughput.size), last, _LAST_LINE)
 
 
-def mean_since_start(series: JobSeries, rates: Rates) -> str:
-    """Return the problem of a rate averaged since the start; else empty.
+def mean_since_start(series: JobSeries, throughputs: Throughputs) -> str:
+    """Return the problem of a throughput averaged since the start; else empty.
 
-    The mean over an epoch after the first is without the start-up. The rate of the later half of the lines is
+    The mean over an epoch after the first is without the start-up. The throughput of the later half of the lines is
     (n₂ − n₁) / (n₂ / r₂ − n₁ / r₁), of the means r at the steps n; if that is the mean, it is steady.
     """
     metric = series.metric
     if not metric.cumulative or (metric.restarts_each_epoch and np.unique(series.epoch).size > 1):
         return ""
-    message = "the rate is a mean since the start, which includes the start-up unless the program leaves it out"
-    if metric.restarts_each_epoch or rates.step.size < _FEWEST_MEANS:
+    message = "the throughput is a mean since the start, which includes the start-up unless the program leaves it out"
+    if metric.restarts_each_epoch or throughputs.step.size < _FEWEST_MEANS:
         return message
-    ends = [rates.step.size // 2, -1]
-    (first, last), means = rates.step[ends], rates.rate[ends]
+    ends = [throughputs.step.size // 2, -1]
+    (first, last), means = throughputs.step[ends], throughputs.throughput[ends]
     seconds = last / means[1] - first / means[0]
     later = (last - first) / seconds if seconds > 0 else float("nan")
     if abs(later / means[1] - 1) <= _STEADY_MEAN:
         return ""
-    return f"{message}: {means[1]:.4g} {rates.unit} by the last line, about {later:.3g} from step {first} to {last}"
+    return (
+        f"{message}: {means[1]:.4g} {throughputs.unit} by the last line, about {later:.3g} from step {first} to {last}"
+    )
 
 
-def rate_problems(series: JobSeries, rates: Rates) -> Iterator[str]:
-    """Yield why the rates of a series do not count."""
+def throughput_problems(series: JobSeries, throughputs: Throughputs) -> Iterator[str]:
+    """Yield why the throughputs of a series do not count."""
     unusable = int(np.count_nonzero(~_is_usable(series)))
-    if exceeds_chance(unusable, series.rate.size):
-        steps = counted(series.rate.size, "step")
+    if exceeds_chance(unusable, series.throughput.size):
+        steps = counted(series.throughput.size, "step")
         reason = "the other steps may differ from all of them"
-        yield f"at {unusable} of {steps} {series.metric.name} gives no rate above 0: {reason}"
-    if rates.steady.has_no_single_rate:
-        yield f"long parts at different levels, so no single rate: {listed_levels(rates)}"
+        yield f"at {unusable} of {steps} {series.metric.name} gives no throughput above 0: {reason}"
+    if throughputs.steady.has_no_single_throughput:
+        yield f"long parts at different levels, so no single throughput: {listed_levels(throughputs)}"
 
 
-def listed_levels(rates: Rates) -> str:
-    """Return the rate of each level of a series with its steps."""
-    return ", ".join(level.described(rates.unit) for level in rates.steady.levels)
+def listed_levels(throughputs: Throughputs) -> str:
+    """Return the throughput of each level of a series with its steps."""
+    return ", ".join(level.described(throughputs.unit) for level in throughputs.steady.levels)
 
 
-def named_windows(rates: Rates) -> Iterator[tuple[str, Mask]]:
+def named_windows(throughputs: Throughputs) -> Iterator[tuple[str, Mask]]:
     """Yield the windows of a run by name, with their lines."""
-    is_kept = rates.steady.window.kept
-    is_startup = np.arange(is_kept.size) < rates.steady.startup
+    is_kept = throughputs.steady.window.kept
+    is_startup = np.arange(is_kept.size) < throughputs.steady.startup
     yield "warmup", is_startup
     yield "training", is_kept
     yield "left_out", ~(is_startup | is_kept)
 
 
 def _is_usable(series: JobSeries) -> Mask:
-    return np.isfinite(series.rate) & (series.rate > 0)
+    return np.isfinite(series.throughput) & (series.throughput > 0)
 
 
 def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
@@ -178,11 +183,11 @@ def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[floa
         return 1, _TOKENS
     if not unit:
         remedy = "state tokens_per_sample, 1 if it counts samples"
-        raise LogError(f"{source}: prints a rate but not what it counts; {remedy}")
+        raise LogError(f"{source}: prints a throughput but not what it counts; {remedy}")
     raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
 
 
-def _complete_epochs(rate: Floats, steps: Integers) -> throughput_series.SteadyPart:
+def _complete_epochs(throughput: Floats, steps: Integers) -> throughput_series.SteadyPart:
     """Return a window of all complete epochs but the first.
 
     Where there is none, it is of the last one that is not much shorter than the first.
@@ -193,20 +198,20 @@ def _complete_epochs(rate: Floats, steps: Integers) -> throughput_series.SteadyP
     kept[0] = False
     if not kept.any():
         kept[np.flatnonzero(share >= _SHORTEST_EPOCH)[-1]] = True
-    shown = ", ".join(f"{value:.6g}" for value in rate[-_SHOWN_EPOCHS:])
+    shown = ", ".join(f"{value:.6g}" for value in throughput[-_SHOWN_EPOCHS:])
     count = counted(int(kept.sum()), "epoch")
-    return _of_lines(rate, steps.astype(np.float64), kept, f"{_EPOCH_LINES} {count} of these: {shown}")
+    return _of_lines(throughput, steps.astype(np.float64), kept, f"{_EPOCH_LINES} {count} of these: {shown}")
 
 
-def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> throughput_series.SteadyPart:
+def _of_lines(throughput: Floats, weights: Floats, kept: Mask, reason: str) -> throughput_series.SteadyPart:
     """Return a window of lines; each is a mean over its weight."""
-    rates, steps = elements(rate, kept), np.maximum(1.0, elements(weights, kept))
-    window = throughput_series.RateWindow(
-        kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,)
+    throughputs, steps = elements(throughput, kept), np.maximum(1.0, elements(weights, kept))
+    window = throughput_series.ThroughputWindow(
+        kept, float(steps.sum() / (steps / throughputs).sum()), float(throughputs.mean()), (reason,)
     )
     steadiness = _ONE_LINE
-    if rates.size > 1:
-        steadiness = steady_state.steadiness_of_usual(1 / rates)
+    if throughputs.size > 1:
+        steadiness = steady_state.steadiness_of_usual(1 / throughputs)
     return throughput_series.SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
 
 
@@ -214,7 +219,7 @@ def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
     """Return the mean loss over ranks at each step, or NaN."""
     rows = merge_records([log.records for log in logs]).series("loss")
     if not len(rows):
-        return constant(np.nan, series.rate.size)
+        return constant(np.nan, series.throughput.size)
     steps = index_steps(rows.epoch, rows.step)
     means = steps.means(rows.values["loss"])
     if np.array_equal(steps.epoch, series.epoch) and np.array_equal(steps.step, series.step):
@@ -222,7 +227,7 @@ def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
     steps_per_epoch = max(int(rows.step.max()), int(series.step.max())) + 2
     # An ordered number for each pair of an epoch and a step.
     loss_keys = (steps.epoch + 1) * steps_per_epoch + steps.step + 1
-    rate_keys = (series.epoch + 1) * steps_per_epoch + series.step + 1
-    index = np.minimum(np.searchsorted(loss_keys, rate_keys), loss_keys.size - 1)
-    losses: Floats = np.where(loss_keys[index] == rate_keys, means[index], np.nan)
+    throughput_keys = (series.epoch + 1) * steps_per_epoch + series.step + 1
+    index = np.minimum(np.searchsorted(loss_keys, throughput_keys), loss_keys.size - 1)
+    losses: Floats = np.where(loss_keys[index] == throughput_keys, means[index], np.nan)
     return losses

@@ -61,13 +61,13 @@ def test_steps_of_different_work_are_not_compared_part_by_part(dataset):
 def test_a_program_that_counts_tokens_and_states_no_batch_has_its_speedup(way, paths):
     write_way(paths, way, batch_per_device=0)
     of_program = collect(paths)
-    assert of_program.rate == "token_throughput"
+    assert of_program.throughput_column == "token_throughput"
     speedup = of_program.configurations.set_index("world_size")["speedup"]
     assert speedup[1] == 1
     assert speedup[2] > 0
 
 
-def test_tokens_alone_have_the_figure_of_comparisons_and_the_digits_of_a_rate(dataset):
+def test_tokens_alone_have_the_figure_of_comparisons_and_the_digits_of_a_throughput(dataset):
     """A user's program may not say what a sample is."""
     rows, runs = dataset.configurations.assign(throughput=np.nan), dataset.runs.assign(throughput=np.nan)
     [figure] = figures.comparison(replace(dataset, configurations=rows, runs=runs))
