@@ -19,7 +19,6 @@ from dlperf_study.study.configuration import SCALE, study_parameters
 from dlperf_study.study.new_study import MEASUREMENT, NewStudy
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.program import EACH_RANK, Program
-from dlperf_study.study.program_section import secret_problem
 from dlperf_study.study.strict_yaml import parse_mapping
 
 IGNORED = "outputs/"
@@ -49,6 +48,8 @@ def new(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> int:
     """Measure a command over the values of its placeholders: write its study file, measure, and build the report."""
+    from dlperf_study.study.program_section import secret_problem
+
     folder = Path.cwd()
     study = _equalise_threads(_requested_study(options, folder))
     _check_names(study)

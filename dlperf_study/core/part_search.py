@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from importlib import abc, import_module, machinery, metadata, util
+from importlib import abc, import_module, machinery, util
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -123,8 +123,17 @@ def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, Par
             yield name, PartLocation(f"{package}.{name}", source, is_built_in=False)
         yield from _sizes_in(folder / room, package, is_built_in=False)
     if room:
-        for point in metadata.entry_points(group=f"dlperf_study.{room}"):
+        for point in _entry_points(tuple(sys.path)).select(group=f"dlperf_study.{room}"):
             yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> Any:
+    """Return the entry points of all packages that are installed on a path of Python."""
+    # Few commands look for parts, and its import takes a while.
+    from importlib import metadata
+
+    return metadata.entry_points()
 
 
 def import_part(location: PartLocation, error: type[DlperfStudyError]) -> ModuleType:

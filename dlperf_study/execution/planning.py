@@ -8,8 +8,6 @@ from typing import Any
 from dlperf_study.core import user_commands, wording
 from dlperf_study.core.errors import ImageDatasetError, StudyFileError, UnsupportedError
 from dlperf_study.execution import libraries
-from dlperf_study.logs import formats
-from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
 from dlperf_study.machines.node_agent.installed_packages import UnusablePython
@@ -48,6 +46,9 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
 
 
 def _require_log_format(program: Program, source: str) -> None:
+    from dlperf_study.logs import formats
+    from dlperf_study.logs.own_format import read_own_format
+
     if program.log_format:
         read_own_format(program.log_format.encode(), program.steps)
         return

@@ -12,7 +12,6 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.execution.cache_key import cache_key, cache_key_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
-from dlperf_study.execution.program_log import read_printed_steps
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.node_agent.submission import Submission
@@ -232,6 +231,8 @@ def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeo
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
             if run.configuration.own_program:
+                from dlperf_study.execution.program_log import read_printed_steps
+
                 result = read_printed_steps(run, result, cluster.device)
             facts = run_record.record(run, result, controller_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["status"] is not RunStatus.COMPLETED:

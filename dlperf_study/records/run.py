@@ -3,17 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, RecordError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.records import rank_agreement, rank_log, run_file
+from dlperf_study.records import run_file
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.study import renamed, validation
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import INTERLEAVED, RunStatus
+
+if TYPE_CHECKING:
+    from dlperf_study.core.arrays import Floats
+    from dlperf_study.records import rank_log
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
@@ -32,7 +35,7 @@ class Run:
     status: RunStatus
     reason: str
     facts: run_file.RunRecord
-    ranks: tuple[rank_log.RankLog, ...]
+    ranks: "tuple[rank_log.RankLog, ...]"
     diagnostics: tuple[Diagnostic, ...]
     telemetry: tuple[NodeTelemetry, ...] = ()
 
@@ -46,15 +49,15 @@ class Run:
         """Its configuration with the steps of this run."""
         return self.configuration.for_run(self.repetition)
 
-    def windows(self, name: str) -> list[rank_log.Window]:
+    def windows(self, name: str) -> "list[rank_log.Window]":
         """Return the window of that name of every rank, in order."""
         return [log.windows[name] for log in self.ranks if name in log.windows]
 
-    def step_seconds(self, name: str) -> list[Floats]:
+    def step_seconds(self, name: str) -> "list[Floats]":
         """Return the seconds of the steps of these windows."""
         return [window.step_seconds for window in self.windows(name)]
 
-    def slowest(self, name: str) -> rank_log.Window | None:
+    def slowest(self, name: str) -> "rank_log.Window | None":
         """Return the longest window of that name, or None."""
         return max(self.windows(name), key=lambda window: window.seconds, default=None)
 
@@ -82,6 +85,9 @@ def read_run(paths: RunPaths) -> Run:
 
 def assemble_run(facts: run_file.RunRecord, paths: RunPaths) -> Run:
     """Return the repetition that has this record; the rest as ``read_run``."""
+    # numpy, which a plan without runs does not need.
+    from dlperf_study.records import rank_agreement
+
     configuration = _configuration(facts, paths)
     status, reason = facts["status"], facts["reason"]
     ranks: list[rank_log.RankLog] = []

@@ -5,17 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlperf_study.core import code_identity, wording, writing
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.records import failure_reason, rank_agreement, rank_log, run_file
-from dlperf_study.records.lines import FORMAT
-from dlperf_study.records.run import assemble_run, different_nodes, run_facts
+from dlperf_study.records import failure_reason, lines, run, run_file
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.job import JobResult, RunStatus, Turn
+
+if TYPE_CHECKING:
+    from dlperf_study.records.rank_log import RankLog
 
 #: How a fingerprint is made. 1 (or nothing): its code is a digest of all measuring code. 2: of what the run imports, or
 #: the name of earlier code that measures alike. 3: Python and packages are versions instead of the path of the Python.
@@ -51,7 +52,7 @@ class RequestedRun:
     def state(self) -> "RunState":
         """Read its record, if it is valid and has this fingerprint."""
         try:
-            facts = run_facts(self.paths.run_file)
+            facts = run.run_facts(self.paths.run_file)
         except RecordError:
             return RunState(self)
         if facts["cache_key"] != self.cache_key:
@@ -70,7 +71,7 @@ class RunState:
     def is_completed(self) -> bool:
         """Whether the evidence of the run is complete; reads its rank logs."""
         try:
-            return self.facts is not None and assemble_run(self.facts, self.run.paths).completed
+            return self.facts is not None and run.assemble_run(self.facts, self.run.paths).completed
         except RecordError:
             return False
 
@@ -108,6 +109,8 @@ def record(requested: RequestedRun, result: JobResult, controller: ControllerFac
 
     Each rank log is parsed once.
     """
+    from dlperf_study.records import rank_agreement
+
     configuration, paths = requested.configuration, requested.paths
     logs, problem = rank_agreement.complete_logs(paths, configuration.world_size)
     if controller.program:
@@ -126,13 +129,13 @@ def record(requested: RequestedRun, result: JobResult, controller: ControllerFac
     facts |= {"status": result.status, "reason": controller.redacted(result.reason)}
     if result.status is not RunStatus.COMPLETED:
         facts["tail"] = {}
-        for task, lines in tails.items():
-            facts["tail"][task] = [controller.redacted(line) for line in lines]
+        for task, tail in tails.items():
+            facts["tail"][task] = [controller.redacted(line) for line in tail]
     return facts
 
 
 def _problem_of_logs(
-    requested: RequestedRun, logs: Sequence[rank_log.RankLog], problem: str, controller: ControllerFacts
+    requested: RequestedRun, logs: "Sequence[RankLog]", problem: str, controller: ControllerFacts
 ) -> str:
     size, paths = requested.configuration.world_size, requested.paths
     silent = []
@@ -157,10 +160,10 @@ def _future_start(result: JobResult) -> str:
 
 
 def _facts(
-    requested: RequestedRun, result: JobResult, controller: ControllerFacts, logs: Sequence[rank_log.RankLog]
+    requested: RequestedRun, result: JobResult, controller: ControllerFacts, logs: "Sequence[RankLog]"
 ) -> dict[str, Any]:
     return {
-        "format": FORMAT,
+        "format": lines.FORMAT,
         "configuration": requested.configuration.as_dict(),
         "configuration_id": requested.configuration.configuration_id,
         "repetition": requested.repetition,
@@ -207,7 +210,7 @@ def write(facts: dict[str, Any], paths: RunPaths) -> None:
 def read(paths: RunPaths) -> dict[str, Any] | None:
     """Return a run's record, or None without a valid one."""
     try:
-        return {**run_facts(paths.run_file)}
+        return {**run.run_facts(paths.run_file)}
     except RecordError:
         return None
 
@@ -235,5 +238,5 @@ def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: run_f
             "orphans_ended": orphans,
             "busy_cores_during": busy_cores,
         },
-        "diagnostics": [{"subject": "nodes", "message": message} for message in different_nodes(nodes)],
+        "diagnostics": [{"subject": "nodes", "message": message} for message in run.different_nodes(nodes)],
     }

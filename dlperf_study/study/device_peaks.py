@@ -47,12 +47,15 @@ PeaksOfFile = float | Mapping[str, float]
 
 def number_or(by_format: Any) -> WrapValidator:
     """Return a validator of one number, or of numbers by format."""
-    mapping = TypeAdapter(by_format)
+
+    @cache
+    def mapping() -> TypeAdapter[Any]:
+        return TypeAdapter(by_format)
 
     def check(value: Any, as_number: ValidatorFunctionWrapHandler) -> Any:
         if not isinstance(value, dict):
             return as_number(value)
-        return mapping.dump_python(mapping.validate_python(value), exclude_none=True)
+        return mapping().dump_python(mapping().validate_python(value), exclude_none=True)
 
     return WrapValidator(check, json_schema_input_type=PeakFlops | by_format)
 

@@ -17,8 +17,9 @@ else:
 
 __all__ = ["TypedDict"]
 
-#: How every record is read: numbers are finite unless a key says otherwise.
-READING_RULES = {"extra": "allow", "strict": True, "allow_inf_nan": False}
+#: How every record is read: numbers are finite unless a key says otherwise. A command reads a few kinds of them: the
+#: readers of the others are not built.
+READING_RULES = {"extra": "allow", "strict": True, "allow_inf_nan": False, "defer_build": True}
 #: Tables hold integers of 64 bits.
 LARGEST_INTEGER = 2**63 - 1
 

@@ -140,7 +140,8 @@ class StudyFile(StudyFacts):
     largest_batch: LargestBatchSection | None = Field(
         default=None, description="find the largest batch per device that fits in memory, by short runs"
     )
-    quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
+    # Its validator is built at the first use, with that of the file.
+    quick: QuickSection = Field(default=QuickSection.model_construct(), description="what the short variant changes")
     program: program_section.DeclaredProgram | None = Field(
         default=None,
         description="a training program of your own, which is measured in place of a network of this package",

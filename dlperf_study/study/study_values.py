@@ -66,7 +66,8 @@ class _Keys:
     def __init__(self, name: str, types: Mapping[str, Any], of_settings: Any = None) -> None:
         self._shape: Any = TypedDict(name, types, total=False)  # type: ignore[misc]
         self._shape.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
-        self._settings = TypeAdapter(dict[str, of_settings], config=ConfigDict(strict=True)) if of_settings else None
+        rules = ConfigDict(strict=True, defer_build=True)
+        self._settings = TypeAdapter(dict[str, of_settings], config=rules) if of_settings else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler.generate_schema(self._shape)

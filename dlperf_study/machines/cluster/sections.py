@@ -108,8 +108,9 @@ class ClusterFile(validation.Section):
         )
     )
     interconnect: str = Field(min_length=1, description="interconnect; auto: as this machine reports it")
-    idle: IdleSection = IdleSection()
-    start_up: StartUpSection = StartUpSection()
+    # Built at the first use of a cluster file, with the rest of it.
+    idle: IdleSection = IdleSection.model_construct()
+    start_up: StartUpSection = StartUpSection.model_construct()
     python: dict[str, String] = Field(
         default={}, description="another Python for a framework, by name; default: for all and for the node agents"
     )

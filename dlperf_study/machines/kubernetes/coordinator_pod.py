@@ -22,7 +22,6 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.kubernetes.manifests import CERTIFICATE_FILE, ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE
 from dlperf_study.machines.kubernetes.pods import evidence_lines
-from dlperf_study.machines.kubernetes.remote_exec import PORT
 from dlperf_study.machines.node_agent.coordinator import coordinate
 from dlperf_study.machines.node_agent.submission import Node, Submission
 from dlperf_study.study.job import JobResult, RunStatus
@@ -92,6 +91,9 @@ def _check_image(request: RunRequest) -> None:
 
 def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
     """Return the pods as nodes once all of them answer; raises RunError."""
+    # It imports asyncio, which the launcher of the controller does not need.
+    from dlperf_study.machines.kubernetes.remote_exec import PORT
+
     deadline = time.monotonic() + seconds
     addresses: dict[str, str] = {}
     while True:

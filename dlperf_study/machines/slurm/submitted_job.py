@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter
 
@@ -48,6 +49,7 @@ OUTCOMES = {
 }
 #: Outcome and reason of a run that the job has no result for.
 Failure = tuple[RunStatus, str]
+T = TypeVar("T")
 
 
 @record_type
@@ -58,7 +60,9 @@ class OrderRecord(TypedDict):
     submissions: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
-ORDER, SUBMISSION, RESULT = TypeAdapter(OrderRecord), TypeAdapter(Submission), TypeAdapter(JobResult)
+@cache
+def _reader(kind: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class SubmittedJob:
         if not file.exists():
             return None
         with _naming_the_remedy(file):
-            return validate_record(RESULT, parse_object(read_text_file(file), str(file)), str(file))
+            record = parse_object(read_text_file(file), str(file))
+            result: JobResult = validate_record(_reader(JobResult), record, str(file))
+            return result
 
     def is_recorded(self, index: int) -> bool:
         """Return whether the controller has recorded how this run ended."""
@@ -134,10 +140,10 @@ def read_job(paths: JobPaths) -> SubmittedJob:
     """Return the job in a folder; raises RecordError if damaged."""
     source = str(paths.order)
     with _naming_the_remedy(paths.order):
-        order = validate_record(ORDER, parse_object(read_text_file(paths.order), source), source)
+        order = validate_record(_reader(OrderRecord), parse_object(read_text_file(paths.order), source), source)
         submissions = []
         for index, values in enumerate(order["submissions"]):
-            submissions.append(validate_record(SUBMISSION, values, f"{source}: submissions[{index}]"))
+            submissions.append(validate_record(_reader(Submission), values, f"{source}: submissions[{index}]"))
     return SubmittedJob(paths, tuple(submissions), order["timeout_seconds"])
 
 
