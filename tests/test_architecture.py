@@ -72,7 +72,7 @@ MAY_PRINT = (
         "__main__",
         "training.questions",
         "machines.cluster.software",
-        "machines.supervision.notebook",
+        "machines.supervision.notebook_kernel",
     ),
     *(
         "machines.kubernetes.coordinator_pod",

@@ -34,9 +34,13 @@ def collect(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report, and print its answer."""
-    from dlperf_study.report.pages import build
+    from dlperf_study.machines.supervision.notebook import start_server
 
     name = find_study_name(options)
+    # It imports what notebooks need while this process imports what reads evidence.
+    start_server()
+    from dlperf_study.report.pages import build
+
     as_json = getattr(options, "json", False)
     page = build(name, print_aside if as_json else print_line)
     paths = StudyPaths.of(name)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import study_measurements
 from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
-from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
+from dlperf_study.machines.supervision.notebook import GRAMMAR, Execution, NotebookProcess, absent_module, first_done
 from dlperf_study.report import context, section
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table import Page
@@ -37,6 +38,8 @@ TEMPLATE = "study"
 #: How many notebooks are executed at once, and for how long none may end: of 25,000 configurations one takes minutes.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
+#: The notebooks that take longest, which begin first, so that none of the others waits for them at the end.
+LONGEST = ("quality", "scaling")
 #: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
 #: between elements is no drawing: what becomes of its escapes there would be an element.
 _PICTURE = re.compile(r"<(?:img|source) [^<>]*>")
@@ -136,6 +139,9 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, p
             write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
             progress.end(page.title.lower())
 
+        # Imported while the server of notebooks still imports, for which the first of them waits.
+        _exporter()
+        executions.sort(key=lambda execution: execution.source.stem not in LONGEST)
         execute(executions, write_page)
         for part in (paths.tables, paths.figures):
             # With its own copies the folder of the pages can be sent alone.
@@ -223,11 +229,6 @@ def _failure(executed: Path, code: int | None, errors: str) -> str:
 
 def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masthead) -> str:
     """Return the page of an executed notebook; its code is hidden."""
-    # Reading a study needs no exporter, and importing this one takes two seconds.
-    from nbconvert.exporters import HTMLExporter
-
-    exporter = HTMLExporter(template_name=TEMPLATE, extra_template_basedirs=[str(TEMPLATES)])
-    exporter.anchor_link_text = "#"
     resources = {
         "page": asdict(page),
         "pages": list(map(asdict, pages)),
@@ -236,8 +237,20 @@ def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masth
         "script": (TEMPLATES / TEMPLATE / "page.js").read_text(encoding="utf-8"),
         "version": __version__,
     }
-    html, _ = exporter.from_filename(str(notebook), resources=resources)
+    html, _ = _exporter().from_filename(str(notebook), resources=resources)
     return unescape_drawings(str(html))
+
+
+@cache
+def _exporter() -> Any:
+    """Return what makes a page of a notebook."""
+    # Reading a study needs no exporter, and importing this one takes two seconds.
+    with absent_module(GRAMMAR):
+        from nbconvert.exporters import HTMLExporter
+
+    exporter = HTMLExporter(template_name=TEMPLATE, extra_template_basedirs=[str(TEMPLATES)])
+    exporter.anchor_link_text = "#"
+    return exporter
 
 
 def unescape_drawings(html: str) -> str:
