@@ -114,7 +114,7 @@ test-fast: $(READY) ## the tests for the daily loop, about three minutes on two 
 lint: $(READY) ## lint and type-check, and print how each room reads beside its limits
 	@$(CHECK)
 
-bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about an hour and a half on two cores
+bench: $(READY) ## run the benchmarks: ratios measured side by side, and what large studies cost
 	@missed=; for name in $(basename $(notdir $(wildcard benchmarks/[a-z]*.py))); do \
 		echo "== benchmarks/$$name.py"; $(PYTHON) -m benchmarks.$$name || missed="$$missed $$name"; done; \
 		test -z "$$missed" || { echo "beyond their limit:$$missed" >&2; exit 1; }

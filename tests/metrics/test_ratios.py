@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage import plan_of
-from benchmarks.measurements import run_row
 from dlperf_study.core.errors import BaselineError
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.tables import frame_of_rows
@@ -12,6 +10,8 @@ from dlperf_study.metrics.statistics import Estimate, Interval, Sample, equal_wi
 from dlperf_study.study.grid import DENOMINATORS
 from dlperf_study.study.plan import Entry
 from tests.evidence_factory import configuration
+from tests.simulations.coverage import plan_of
+from tests.simulations.sessions import run_row
 
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")
 #: Of logs that print whole numbers.

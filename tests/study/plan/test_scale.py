@@ -6,7 +6,7 @@ from types import FrameType
 
 import yaml
 
-from benchmarks.large_plan import STUDY
+from benchmarks.large_studies import STUDY
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.execution.pending import done_and_not_fitting
 from dlperf_study.execution.planning import make_plan

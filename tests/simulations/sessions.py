@@ -1,21 +1,15 @@
 """How often a comparison of measurement sessions says that something changed if nothing did, by simulation.
 
-Launch from the root of the project: ``python -m benchmarks.measurements [--studies 400]``. It prints the table that
-docs/statistics.md summarises, and ends with 1 if a row exceeds its limit.
-
 All configurations are equally fast in all sessions, but for what differs by chance from run to run and from session to
 session. The last session is compared with those before it, by the function of the page *History* and of the command
 ``compare``.
 """
 
-import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.coverage import RATE, RUN_SPREAD, false_limit, plan_of
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
@@ -25,6 +19,7 @@ from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import FASTER, SLOWER, significances
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.order import planned_executions
+from tests.simulations.coverage import RATE, RUN_SPREAD, plan_of
 
 CONFIGURATIONS, ROUNDS = 6, 6
 #: The spread between sessions, of each configuration, and how many sessions there are before the last.
@@ -73,12 +68,12 @@ def sessions_of(number: int, count: int, spread: float) -> list[Measurement]:
     return sessions
 
 
-def rows_of(studies: int) -> Iterator[tuple[str, float]]:
+def rows_of(studies: int, spreads: tuple[float, ...] = SESSION_SPREADS) -> Iterator[tuple[str, float]]:
     """Yield the lines of the table, each with the share of comparisons that say something false.
 
     Besides, what the intervals within two sessions would have said, if outcomes were made of them.
     """
-    for spread in SESSION_SPREADS:
+    for spread in spreads:
         of_studies = [sessions_of(number, max(EARLIER_SESSIONS) + 1, spread) for number in range(studies)]
         for count in EARLIER_SESSIONS:
             comparisons = [compare_measurements(each[count - 1], each[count], each[:count]) for each in of_studies]
@@ -95,19 +90,3 @@ def _has_word(comparison: MeasurementComparison) -> bool:
 def _would_have_word(comparison: MeasurementComparison) -> bool:
     ratios = {change.configuration_id: change.dates.log_ratio for change in comparison.throughputs}
     return any(significance.word in (FASTER, SLOWER) for significance in significances(ratios).values())
-
-
-def main() -> int:
-    """Print the table; return 1 where a limit is exceeded."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=400, help="simulated studies of each row")
-    studies = parser.parse_args().studies
-    limit, is_good = false_limit(studies), True
-    for line, share in rows_of(studies):
-        print(line, "" if share <= limit else "<- beyond its limit", flush=True)
-        is_good = is_good and share <= limit
-    return int(not is_good)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

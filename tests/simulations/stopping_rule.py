@@ -1,22 +1,17 @@
 """How often intervals hold the true value in studies that measure until a target precision is reached, by simulation.
 
-Launch from the root of the project: ``python -m benchmarks.stopping_rule [--studies 400]``. It prints the table that
-docs/statistics.md summarises, and ends with 1 if a row misses its limits.
-
 The rule is the one by which a study adds rounds. Coverage is required over all studies of a row; that of the studies
 which end at the first look is printed, and is not required: those are the ones that are narrow by chance.
 """
 
-import argparse
-import sys
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.coverage import ERRORS, RATE, plan_of
 from dlperf_study.dataset.target_ci import looks_that_ended_measuring, needs_further_round, precisions
 from dlperf_study.metrics.statistics import CONFIDENCE, Sample, t_quantile
+from tests.simulations.coverage import RATE, coverage_limit, plan_of
 
 SMALLEST_COVERAGE = 0.94
 #: How much wider than those of a fixed number of runs intervals may be, from 6 repeats on.
@@ -47,8 +42,8 @@ class Row:
             corrected, plain = (t_quantile(1 - (1 - CONFIDENCE) / 2 / count, rounds - 1) for count in (looks, 1))
             widths.append(corrected / plain)
         coverage, width = float(np.mean(covered)), float(np.mean(widths))
-        slack = ERRORS * float(np.sqrt(0.05 * 0.95 / studies))
-        is_good = coverage >= SMALLEST_COVERAGE - slack and (self.repetitions < 6 or max(widths) <= WIDEST)
+        is_narrow = self.repetitions < 6 or max(widths) <= WIDEST
+        is_good = is_narrow and coverage >= coverage_limit(SMALLEST_COVERAGE, studies)
         first = of_rounds.get(self.repetitions)
         share = len(first or ()) / studies
         at_first = f"{np.mean(first):.1%}" if first else "–"
@@ -81,22 +76,3 @@ class Row:
                 interval = precision.estimate.interval()
                 holds.append(float(interval is not None and interval.low <= expected <= interval.high))
         return rounds, looks, holds
-
-
-def main() -> int:
-    """Print the table; return 1 where a limit is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=400, help="simulated studies of each row")
-    studies = parser.parse_args().studies
-    is_good = True
-    for configurations in SIZES:
-        for repetitions, most in LIMITS:
-            for target in TARGETS:
-                line, is_within = Row(configurations, repetitions, most, target * SPREAD).line(studies)
-                print(line, "" if is_within else "<- beyond its limits", flush=True)
-                is_good = is_good and is_within
-    return int(not is_good)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
