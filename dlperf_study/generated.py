@@ -2,12 +2,13 @@
 
 They are the JSON Schemas of study and cluster files, for editors; the tables of columns in ``docs/columns.md``, of
 parameters in ``docs/study-files.md``, of log formats in ``docs/log-formats.md``, and of old names in
-``docs/renamed.md``; and the ``parameters`` cell of
-``notebooks/run_configuration.ipynb``.
+``docs/renamed.md``; the ``parameters`` cell of ``notebooks/run_configuration.ipynb``; and ``environment.yml``, from
+``pyproject.toml``.
 """
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
 RENAMED_PAGE = PROJECT / "docs" / "renamed.md"
 LOG_FORMATS_PAGE = PROJECT / "docs" / "log-formats.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
+ENVIRONMENT_FILE = PROJECT / "environment.yml"
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
 #: The values in the notebook that are not defaults: a small configuration that runs anywhere.
 EXAMPLE: dict[str, Scalar] = {
@@ -180,6 +182,27 @@ def _assignment(name: str) -> str:
     return f"{name} = {literal}{comment}"
 
 
+def environment_file() -> str:
+    """Return ``environment.yml`` with all but its first comment generated again."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest_python = re.findall(r">=([\d.]+)", project["requires-python"])[0]
+    lines = ENVIRONMENT_FILE.read_text(encoding="utf-8").splitlines()
+    comment = [line for line in lines if line.startswith("#")]
+    content = [
+        f"name: {project['name']}",
+        "channels:",
+        "  - conda-forge",
+        "dependencies:",
+        f"  - python={oldest_python}",
+        "  - pip",
+        "  - make",
+        "  - pip:",
+        "      - -c locks/main.txt",
+        "      - -e .[dev]",
+    ]
+    return "\n".join([*comment, *content]) + "\n"
+
+
 #: What each generated file must hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     PARAMS / "schema" / "study.schema.json": lambda: schema_text(StudyFile),
@@ -191,6 +214,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     LOG_FORMATS_PAGE: log_formats_page,
     RENAMED_PAGE: renamed_page,
     RUN_NOTEBOOK: run_notebook,
+    ENVIRONMENT_FILE: environment_file,
 }
 
 

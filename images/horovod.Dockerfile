@@ -6,9 +6,10 @@ FROM ${BASE}
 ARG HOROVOD_GPU_OPERATIONS
 RUN apt-get update && apt-get install -y --no-install-recommends g++ make git && rm -rf /var/lib/apt/lists/*
 WORKDIR /dlperf_study
-COPY requirements.lock requirements-torch.lock requirements-horovod.lock ./
-RUN pip install --no-cache-dir -r requirements.lock
+# The packages come first: their layer is kept if only the code changes.
+COPY locks ./locks
 COPY pyproject.toml ./
+RUN pip install --no-cache-dir -c locks/main.txt '.[dev]'
 COPY tools ./tools
 COPY dlperf_study ./dlperf_study
-RUN pip install --no-cache-dir --no-deps -e . && python -m tools.install_torch && python -m tools.install_horovod
+RUN pip install --no-cache-dir --no-deps -e . && python -m tools.install horovod

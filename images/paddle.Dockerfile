@@ -5,9 +5,10 @@ ARG BASE=python:3.11-slim
 FROM ${BASE}
 ARG PADDLE=
 WORKDIR /dlperf_study
-COPY requirements.lock ./
-RUN pip install --no-cache-dir -r requirements.lock
-RUN if [ -n "${PADDLE}" ]; then pip uninstall -y paddlepaddle && pip install --no-cache-dir ${PADDLE}; fi
+# The packages come first: their layer is kept if only the code changes.
+COPY locks ./locks
 COPY pyproject.toml ./
+RUN pip install --no-cache-dir -c locks/main.txt '.[dev]'
+RUN if [ -n "${PADDLE}" ]; then pip uninstall -y paddlepaddle && pip install --no-cache-dir ${PADDLE}; fi
 COPY dlperf_study ./dlperf_study
 RUN pip install --no-cache-dir --no-deps -e .

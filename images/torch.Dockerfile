@@ -4,8 +4,9 @@
 ARG BASE=python:3.11-slim
 FROM ${BASE}
 WORKDIR /dlperf_study
-COPY requirements.lock requirements-torch.lock ./
-RUN pip install --no-cache-dir -r requirements.lock -r requirements-torch.lock
+# The packages come first: their layer is kept if only the code changes.
+COPY locks ./locks
 COPY pyproject.toml ./
+RUN pip install --no-cache-dir -c locks/main.txt '.[dev,torch]'
 COPY dlperf_study ./dlperf_study
 RUN pip install --no-cache-dir --no-deps -e .

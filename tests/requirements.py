@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from tools import install_horovod_tensorflow
+from tools import horovod_build
 
 REQUIRE_ALL = "REQUIRE_ALL"
 ROOT = "root"
 PYTHON_HEADERS = "the headers of Python"
 #: An environment of its own, in which TensorFlow is older.
-HOROVOD_TENSORFLOW = str(install_horovod_tensorflow.PYTHON)
+HOROVOD_TENSORFLOW = str(horovod_build.TENSORFLOW_PYTHON)
 #: How to get each program.
 PROGRAMS = {
     "chromium": "apt install chromium",
@@ -39,18 +39,17 @@ PROGRAMS = {
     "munged": "apt install munge",
     **dict.fromkeys(("slurmctld", "slurmd", "sbatch"), "apt install slurm-wlm"),
 }
-#: How to get each package that is not in requirements.lock.
+#: How to get each package that the extra `dev` does not have.
 PACKAGES = {
     "torch": "make torch",
     "horovod": "make horovod",
     "tensorflow": "make tensorflow",
     "nvidia.dali": "make dali",
     "material": "make docs",
-    "transformers": "pip install transformers accelerate",
-    "lightning": "pip install lightning",
-    "xarray": "pip install xarray",
-    "accelerate": "pip install accelerate",
-    "deepspeed": "pip install deepspeed",
+    "twine": "python -m tools.install release",
+    **dict.fromkeys(
+        ("transformers", "lightning", "xarray", "accelerate", "deepspeed"), "python -m tools.install programs"
+    ),
 }
 #: What is too large to be required anywhere, 1 GB and more, or used by users only, whose versions are theirs.
 NEVER_REQUIRED = ("nvidia.dali", "transformers", "lightning", "xarray", "accelerate", "deepspeed", HOROVOD_TENSORFLOW)

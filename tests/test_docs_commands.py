@@ -13,14 +13,13 @@ from tests.docs import PAGES, blocks
 
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
 RUN_ELSEWHERE = {
-    r"make test(-fast)?": (".ci/run", "make test"),
+    r"make test(-fast)?": (".ci/run", "make test\n"),
+    r"make test-all": (".ci/run", "REQUIRE_ALL=1 make test-all"),
     r"make docs": (".ci/run", "make docs"),
-    r"make dali": ("Makefile", "-m tools.install_dali"),
-    r"make (torch|horovod)( .*)?": ("Makefile", "-m tools.install_torch"),
-    r"make horovod-tensorflow": ("Makefile", "-m tools.install_horovod_tensorflow"),
-    r"make tensorflow": ("Makefile", "-m tools.install_tensorflow"),
-    r"make gpu .*": ("tests/test_setup.py", "install_gpu.install("),
-    r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
+    r"make (torch|tensorflow|horovod|horovod-tensorflow|dali)( .*)?": ("Makefile", "-m tools.install $@"),
+    r"make gpu .*": ("tests/test_setup.py", "install_gpu_builds("),
+    r"python -m tools\.install horovod": ("tools/test.sh", "-m tools.install torch horovod"),
+    r"pip install -c locks/main\.txt -e \S+": ("tests/test_environment.py", '"pip", "install", "--dry-run"'),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"make selftest.*": (".ci/run", "make selftest QUICK=1"),

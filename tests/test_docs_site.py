@@ -74,7 +74,7 @@ def test_the_site_is_complete_and_asks_no_server_for_anything(site):
         part for page in pages for part in re.findall(r'<(?:script|link|img)[^>]+"https?://[^"]+"', page.read_text())
     }
     assert loaded == set()
-    assert (site / "files" / "requirements.lock").is_file()
+    assert (site / "files" / "locks" / "main.txt").is_file()
 
 
 @pytest.mark.needs("material")

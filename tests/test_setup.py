@@ -15,17 +15,19 @@ import pytest
 from dlperf_study.core.paths import PROJECT
 from tests.requirements import PYTHON_HEADERS, need
 from tests.shell_program import program
-from tools import install_gpu, install_horovod_tensorflow
-from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
-from tools.install_torch import TORCH
-from tools.installer import InstallationError, Log, are_installed, misfits, need_free, pins
+from tools import horovod_build
+from tools import install as tools_install
+from tools.horovod_build import BUILDS, write_compiler
+from tools.install import LIBRARIES
+from tools.installer import InstallationError, Log, is_installed, lock_digest, misfits, need_free
 
 TOOLS = ("sh", "df", "awk", "tail", "rm", "touch", "env")
+HOROVOD = BUILDS["horovod"]
 
 
 def set_up(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    for file in ("requirements.lock", "pyproject.toml"):
-        shutil.copy(PROJECT / file, folder)
+    shutil.copy(PROJECT / "pyproject.toml", folder)
+    shutil.copytree(PROJECT / "locks", folder / "locks", dirs_exist_ok=True)
     command = ["sh", str(PROJECT / "tools" / "setup.sh")]
     return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
 
@@ -43,8 +45,17 @@ def path_with(folder: Path, *names: str) -> str:
 def test_no_python_is_said(tmp_path):
     done = set_up(tmp_path, PATH=path_with(tmp_path / "bin", *TOOLS), PYTHON_FOR_SETUP="")
     assert done.returncode == 1
-    assert "no Python 3.11" in done.stderr
+    assert "set-up failed: Python 3.11, 3.12 or 3.13 is needed.\n" in done.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_a_python_that_is_too_old_is_named(tmp_path):
+    tools = Path(path_with(tmp_path / "bin", *TOOLS))
+    old = program(tools, 'test "$1" = --version && echo "Python 3.9.2"', "python3")
+    done = set_up(tmp_path, PATH=str(tools), PYTHON_FOR_SETUP="")
+    assert f"set-up failed: found Python 3.9.2 at {old}; Python 3.11, 3.12 or 3.13 is needed.\n" in done.stderr
+    done = set_up(tmp_path, PYTHON_FOR_SETUP=old)
+    assert f"found Python 3.9.2 at {old}; " in done.stderr
 
 
 def test_without_a_python_uv_makes_the_environment(tmp_path):
@@ -52,7 +63,7 @@ def test_without_a_python_uv_makes_the_environment(tmp_path):
     program(tools, f'echo "$@" >{tmp_path}/arguments; exit 1', "uv")
     done = set_up(tmp_path, PATH=str(tools), PYTHON_FOR_SETUP="")
     assert "Python 3.12 from uv" in done.stdout
-    assert "is there a network?" in done.stderr
+    assert "Is there a network?" in done.stderr
     assert (tmp_path / "arguments").read_text() == "venv --quiet --seed --python 3.12 .venv\n"
 
 
@@ -70,7 +81,7 @@ def test_no_network_is_said_and_nothing_counts_as_set_up(tmp_path):
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": "", "PIP_RETRIES": "0"}
     done = set_up(tmp_path, PIP_CONFIG_FILE=os.devnull, PIP_EXTRA_INDEX_URL="", **nowhere)
     assert done.returncode == 1
-    assert "is there a network?" in done.stderr
+    assert "Is there a network?" in done.stderr
     assert not (tmp_path / ".venv" / ".ready").exists()
 
 
@@ -97,7 +108,7 @@ def test_an_environment_is_brought_up_to_date_if_it_is_complete_and_made_anew_ot
         ready.unlink()
     done = set_up(tmp_path, PYTHON_FOR_SETUP=str(tmp_path / "python"))
     assert (done.returncode, ready.exists(), installed.exists()) == (0, True, is_complete)
-    assert ("brought up to date" in done.stdout) is is_complete
+    assert ("updating .venv" in done.stdout) is is_complete
 
 
 @pytest.fixture
@@ -113,14 +124,14 @@ def environment(tmp_path: Path) -> Path:
 def install(part: str, environment: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run an installer in an environment, with a cache of its own and without a network."""
     settings = {"XDG_CACHE_HOME": str(environment / "cache"), "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [str(environment / "bin" / "python"), "-m", f"tools.install_{part}"]
+    command = [str(environment / "bin" / "python"), "-m", "tools.install", part]
     return subprocess.run(
         command, cwd=PROJECT, env={**os.environ, **settings, **variables}, capture_output=True, text=True
     )
 
 
 def call_torch_installed(environment: Path) -> None:
-    (environment / ".torch-ready").write_text(metadata.version("torch"))
+    (environment / ".torch-ready").write_text(f"torch {metadata.version('torch')}, lock {lock_digest()}")
 
 
 @pytest.mark.needs("torch")
@@ -128,21 +139,30 @@ def test_an_installed_library_is_checked_once(environment):
     first, second = install("torch", environment), install("torch", environment)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
     assert "torch 2/2" in first.stdout
-    assert second.stdout == f"torch: {metadata.version('torch')} is installed\n"
+    assert second.stdout == f"torch: installed and checked: torch {metadata.version('torch')}\n"
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize(("checked", "done"), [("", True), ("2.13.0+cu999", False)])
-def test_another_build_of_torch_is_checked_again(checked, done, tmp_path, monkeypatch):
+def test_a_new_build_of_torch_and_a_new_lock_are_checked_again(tmp_path, monkeypatch):
+    torch, version = LIBRARIES["torch"], metadata.version("torch")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    (tmp_path / ".torch-ready").write_text(checked or metadata.version("torch"))
-    assert TORCH.is_done() is done
+    call_torch_installed(tmp_path)
+    assert torch.is_done()
+    for key in (f"torch 2.13.0+cu999, lock {lock_digest()}", f"torch {version}, lock 0123456789"):
+        torch.stamp.write(key)
+        assert not torch.is_done()
 
 
-def test_horovod_waits_for_torch(environment):
-    done = install("horovod", environment)
-    assert done.returncode == 1
-    assert "python -m tools.install_torch" in done.stderr
+@pytest.mark.needs("torch")
+def test_horovod_comes_after_torch(environment):
+    done = install("horovod", environment, PATH=str(environment / "bin"))
+    assert done.stdout.index("torch 2/2") < done.stdout.index("horovod 1/4")
+
+
+def test_an_unknown_name_is_refused_with_all_names(environment):
+    done = install("pytorch", environment)
+    assert done.returncode == 2
+    assert "there is no pytorch; choose from torch, tensorflow, " in done.stderr
 
 
 @pytest.mark.needs("torch")
@@ -182,11 +202,13 @@ def test_too_small_a_disk_for_a_build_is_said(tmp_path):
         need_free(tmp_path, 10**9, "compiling")
 
 
-@pytest.mark.needs("torch")
-def test_another_version_than_the_pinned_is_not_installed():
-    assert are_installed(pins("requirements-torch.lock"))
-    assert not are_installed({"torch": "2.12.0"})
-    assert not are_installed({"no-such-package": "1.0"})
+def test_a_package_is_found_or_not():
+    assert is_installed("pytest")
+    assert not is_installed("no-such-package")
+
+
+def build_options(environment: dict[str, str]) -> dict[str, str]:
+    return horovod_build.build_options(HOROVOD, environment)
 
 
 def test_what_the_user_asks_of_horovod_replaces_the_contrary_default():
@@ -198,13 +220,16 @@ def test_what_the_user_asks_of_horovod_replaces_the_contrary_default():
 
 
 def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorflow_alone():
-    options = install_horovod_tensorflow.build_options({"HOROVOD_GPU_OPERATIONS": "NCCL", "PATH": "/bin"})
+    build = BUILDS["horovod-tensorflow"]
+    options = horovod_build.build_options(build, {"HOROVOD_GPU_OPERATIONS": "NCCL", "PATH": "/bin"})
     assert options["HOROVOD_WITH_TENSORFLOW"] == options["HOROVOD_WITHOUT_PYTORCH"] == "1"
     assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
     assert "PATH" not in options
-    assert install_horovod_tensorflow.key(options) != install_horovod_tensorflow.key({})
+    assert horovod_build.key(build, options) != horovod_build.key(build, {})
+    assert "tensorflow-cpu-2.15.1" in horovod_build.key(build, options)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("variable", "is_of_build"),
     [
@@ -215,13 +240,14 @@ def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorfl
 def test_each_option_of_a_build_has_a_wheel_of_its_own_and_what_horovod_reads_when_it_runs_has_none(
     variable, is_of_build
 ):
-    assert (key(build_options({variable: "1"})) != key(build_options({}))) is is_of_build
+    default = horovod_build.key(HOROVOD, build_options({}))
+    assert (horovod_build.key(HOROVOD, build_options({variable: "1"})) != default) is is_of_build
 
 
 @pytest.mark.needs("torch")
 def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = wheel_folder(build_options({}))
+    folder = horovod_build.wheel_folder(HOROVOD, build_options({}))
     assert folder.parent == tmp_path / "dlperf_study" / "wheels"
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     assert folder.name.startswith(f"horovod-0.28.1-torch-{metadata.version('torch')}-{python}-linux")
@@ -235,7 +261,7 @@ def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path):
     source.write_text(f"{seventeen}std::string text; void fail() {{ throw std::logic_error(text); }}\n")
     flags = ["-std=c++14", "-fsyntax-only", str(source)]
     assert subprocess.run(["g++", *flags], capture_output=True).returncode != 0
-    assert subprocess.run([compiler_for_torch(tmp_path, "g++"), *flags]).returncode == 0
+    assert subprocess.run([write_compiler(tmp_path, "g++"), *flags]).returncode == 0
 
 
 @pytest.mark.timeout(120)
@@ -244,7 +270,7 @@ def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path):
     ("processes", "printed"), [(2, "2 processes on cpu"), (1, "2 processes were started")], ids=["both", "one alone"]
 )
 def test_the_check_of_horovod_adds_over_processes_and_fails_if_one_is_alone(processes, printed):
-    program = [sys.executable, "-m", "tools.all_reduce", "2"]
+    program = [sys.executable, "-m", "tools.all_reduce", "torch", "2"]
     command = [sys.executable, "-m", "horovod.runner.launch", "--gloo", "-np", str(processes), *program]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
@@ -258,8 +284,8 @@ NOWHERE = "http://127.0.0.1:9/simple"
 @pytest.fixture
 def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file that remembers indexes, in a folder of its own, with a disk that suffices and no network."""
-    monkeypatch.setattr(install_gpu, "REMEMBERED", tmp_path / "indexes.json")
-    monkeypatch.setattr(install_gpu, "NEEDED_MB", 1)
+    monkeypatch.setattr(tools_install, "REMEMBERED", tmp_path / "indexes.json")
+    monkeypatch.setattr(tools_install, "GPU_NEEDED_MB", 1)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_FIND_LINKS", "")
@@ -270,15 +296,15 @@ def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_builds_for_gpus_need_an_address(remembered):
     with pytest.raises(InstallationError, match="PADDLE_INDEX or TORCH_INDEX"):
-        install_gpu.install([])
+        tools_install.install_gpu_builds([])
     with pytest.raises(InstallationError, match="'padle=x' is not LIBRARY=ADDRESS"):
-        install_gpu.install(["padle=x"])
+        tools_install.install_gpu_builds(["padle=x"])
 
 
 def test_tensorflow_for_gpus_is_on_the_index_of_pip(remembered, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     with pytest.raises(InstallationError, match=r"no tensorflow==2.20.0(?s:.*)127\.0\.0\.1"):
-        install_gpu.install(["tensorflow=default"])
+        tools_install.install_gpu_builds(["tensorflow=default"])
     assert not remembered.exists()
 
 
@@ -294,7 +320,7 @@ def test_tensorflow_for_gpus_is_not_replaced_by_that_for_cpus(environment):
 @pytest.mark.timeout(120)
 def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(remembered, capsys):
     with pytest.raises(InstallationError, match=r"paddlepaddle-gpu==3.0.0 at http://127.0.0.1:9/simple"):
-        install_gpu.install([f"paddle={NOWHERE}"])
+        tools_install.install_gpu_builds([f"paddle={NOWHERE}"])
     assert capsys.readouterr().out.startswith("paddle 1/3: fetching paddlepaddle-gpu==3.0.0")
     assert not remembered.exists()
     assert metadata.version("paddlepaddle") == "3.0.0"
@@ -304,32 +330,32 @@ def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(remembere
 def test_an_environment_that_is_made_anew_gets_its_builds_for_gpus_again(remembered):
     remembered.write_text(f'{{"torch": "{NOWHERE}"}}')
     with pytest.raises(InstallationError, match=r"torch==2.13.0 at http://127.0.0.1:9/simple"):
-        install_gpu.install([])
+        tools_install.install_gpu_builds([])
 
 
 def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what_to_do(remembered, monkeypatch):
     """A further library is fetched alone, and not all that are remembered again."""
     remembered.write_text('{"paddle": "of-paddle"}')
     fetched: list[str] = []
-    monkeypatch.setattr(install_gpu, "replace_by_gpu_build", lambda name, index, log: fetched.append(name))
+    monkeypatch.setattr(tools_install, "replace_by_gpu_build", lambda name, index, log: fetched.append(name))
 
     def misfit() -> None:
         raise InstallationError("The packages do not fit together:\npaddlepaddle-gpu requires nvidia-cudnn-cu12==9.5")
 
-    monkeypatch.setattr(install_gpu, "check_packages", misfit)
+    monkeypatch.setattr(tools_install, "check_packages", misfit)
     with pytest.raises(InstallationError, match=r"requires nvidia-cudnn-cu12==9.5\n"):
-        install_gpu.install(["torch=of-torch"])
+        tools_install.install_gpu_builds(["torch=of-torch"])
     assert fetched == ["torch"]
     assert json.loads(remembered.read_text()) == {"paddle": "of-paddle", "torch": "of-torch"}
 
 
 def test_what_a_build_for_gpus_sees_is_said(snapshot, refused):
     support = {"cuda": "12.6", "gpus": ["NVIDIA L4"], "obstacle": ""}
-    assert install_gpu.described("torch", support) == snapshot
+    assert tools_install.describe_gpus("torch", support) == snapshot
     blind = support | {"gpus": [], "obstacle": "the driver is too old"}
-    assert install_gpu.described("torch", blind) == snapshot
+    assert tools_install.describe_gpus("torch", blind) == snapshot
     with refused(InstallationError):
-        install_gpu.described("torch", support | {"cuda": ""})
+        tools_install.describe_gpus("torch", support | {"cuda": ""})
 
 
 def test_paddle_for_gpus_replaces_the_one_for_cpus():
@@ -359,3 +385,22 @@ def test_variables_of_other_programs_are_passed_on():
     assert done.returncode == 0
     assert "plan allreduce" in done.stdout
     assert re.findall("there is no variable (.*?):", done.stderr) == ["DLPERF_STUDY_OUTPUTS"]
+
+
+@pytest.mark.parametrize(("first", "alone", "ended"), [(0, 0, 0), (1, 0, 0), (1, 1, 1), (2, 0, 2)])
+def test_failed_tests_run_once_more_alone(first, alone, ended, tmp_path):
+    """A run with code 1 had failed tests; a run with code 2 was interrupted."""
+    script = f'echo "$@"; case "$*" in *--last-failed*) exit {alone};; *--numprocesses*) exit {first};; esac'
+    command = ["sh", "tools/test.sh", "test-all", program(tmp_path, script), "tests/core"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == ended
+    assert ("--last-failed" in done.stdout) is (first == 1)
+    assert "-m tools.install torch horovod tensorflow" in done.stdout
+
+
+def test_the_tests_of_the_default_environment_leave_out_the_matrix(tmp_path):
+    command = ["sh", "tools/test.sh", "test", program(tmp_path, 'echo "$@"'), "tests/core"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "-m not matrix tests/core" in done.stdout
+    assert "tools.install" not in done.stdout

@@ -1,56 +1,66 @@
-"""What the installers share: pins, one line per step, a log, and one clear message when it can't go on."""
+"""What every installation needs: the lock, pip, one line per step, a log, and one clear message if it fails."""
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from packaging.version import Version
-
 PROJECT = Path(__file__).resolve().parents[1]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+#: The versions of everything that can be installed together. pip takes it as constraints.
+MAIN_LOCK = "locks/main.txt"
+CONSTRAINED = ("-c", str(PROJECT / MAIN_LOCK))
 #: What is worth showing of a log that ends in a failure.
 TELLING = re.compile(r"\berror\b ?:|cmake error|no space left|no such file|killed", re.IGNORECASE)
 
 
 class InstallationError(Exception):
-    """The installation can't go on, for the reason in the message."""
+    """The installation failed for the reason in the message."""
 
 
-def pins(lock: str) -> dict[str, str]:
-    """Return the version of each package of a lock file of the project."""
+def pins(lock: str = MAIN_LOCK) -> dict[str, str]:
+    """Return the version of each package of a lock of the project."""
     lines = (PROJECT / lock).read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
-def requirements(pinned: Mapping[str, str]) -> list[str]:
-    """Return pins as pip takes them on its command line."""
-    return [f"{name}=={version}" for name, version in pinned.items()]
+def lock_digest(lock: str = MAIN_LOCK) -> str:
+    """Return a digest of the pins of a lock."""
+    return hashlib.sha256(repr(sorted(pins(lock).items())).encode()).hexdigest()[:10]
 
 
-def are_installed(pinned: Mapping[str, str]) -> bool:
-    """Return whether this environment has these versions, of whatever build (`2.13.0+cpu` is a 2.13.0)."""
+def extra_requirements(extra: str) -> list[str]:
+    """Return what an extra of pyproject.toml needs, as pip takes it."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return list(project["optional-dependencies"][extra])
+
+
+def is_installed(package: str) -> bool:
+    """Return whether this environment has a package."""
     try:
-        return all(Version(metadata.version(name)).public == version for name, version in pinned.items())
+        metadata.version(package)
     except metadata.PackageNotFoundError:
         return False
+    return True
 
 
 def need_free(folder: Path, megabytes: int, purpose: str) -> None:
-    """Raise InstallationError when the disk of a folder has less room than this."""
+    """Raise InstallationError if the disk of a folder is too full."""
     free = shutil.disk_usage(folder).free // 2**20
     if free < megabytes:
         raise InstallationError(f"{free} MB free on the disk of {folder}; {purpose} needs about {megabytes} MB")
 
 
 def kept_folder(*parts: str) -> Path:
-    """Return where what takes long to make is kept for every environment of this user."""
+    """Return the folder in the user's cache for what takes long to make."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches, "dlperf_study", *parts)
 
@@ -62,17 +72,12 @@ def say(line: str) -> None:
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file in this environment that says for what an installation was finished and checked."""
+    """A file in an environment with the key of the installation that was finished and checked."""
 
-    name: str
+    path: Path
 
-    @property
-    def path(self) -> Path:
-        """Return its path in the environment, with which it is deleted."""
-        return Path(sys.prefix) / self.name
-
-    def says(self, key: str) -> bool:
-        """Return whether the installation was finished for this key."""
+    def matches(self, key: str) -> bool:
+        """Return whether the installation with this key is finished."""
         return self.path.is_file() and self.path.read_text(encoding="utf-8") == key
 
     def write(self, key: str) -> None:
@@ -80,19 +85,19 @@ class Stamp:
         self.path.write_text(key, encoding="utf-8")
 
     def clear(self) -> None:
-        """Record that what is installed is about to change, and may stay half done."""
+        """Record that the installation is about to change."""
         self.path.unlink(missing_ok=True)
 
 
 class Log:
-    """Everything that the commands of one installation print, in a file of this environment."""
+    """The output of all commands of one installation, in a file of this environment."""
 
     def __init__(self, name: str) -> None:
         self.path = Path(sys.prefix) / name
         self.path.write_text("", encoding="utf-8")
 
     def run(self, command: Sequence[str], failure: str, environment: Mapping[str, str] | None = None) -> str:
-        """Run a command, return what it printed, and raise InstallationError with the telling lines if it fails."""
+        """Run a command and return its output; raise InstallationError with the telling lines if it fails."""
         start = self.path.stat().st_size
         with self.path.open("ab") as file:
             ended = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=PROJECT)
@@ -102,11 +107,18 @@ class Log:
         return printed
 
 
+def telling_lines(printed: str, most: int = 8) -> str:
+    """Return the first lines that name an error, and the last lines."""
+    lines = printed.splitlines()
+    early = [line for line in lines[:-most] if TELLING.search(line)][:most]
+    return "\n".join(f"  {line}" for line in [*early, *lines[-most:]])
+
+
 def compile_packages(since: float) -> None:
-    """Compile what pip has installed since this time without doing so: on all cores, where pip would on one."""
+    """Compile the packages that were installed since a time, on all cores; pip would use one."""
     new = [str(path) for path in Path(sysconfig.get_path("purelib")).iterdir() if path.stat().st_mtime >= since]
     if new:
-        # Of some packages a file is a template and no Python, for which this fails and pip would not.
+        # Some packages have a template that is no Python. It fails here; pip ignores it too.
         subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", *new])
 
 
@@ -120,29 +132,9 @@ def check_packages() -> None:
 def misfits(printed: str, installed: Sequence[str]) -> list[str]:
     """Return the lines of `pip check` that are right.
 
-    pip misses Paddle where its build for GPUs, a package of another name, is installed in its place.
+    pip reports Paddle as missing if its build for GPUs, a package with a different name, is installed.
     """
     lines = printed.strip().splitlines()
     if "paddlepaddle-gpu" in installed:
         lines = [line for line in lines if not line.endswith("requires paddlepaddle, which is not installed.")]
     return lines
-
-
-def telling_lines(printed: str, most: int = 8) -> str:
-    """Return the first lines that name an error, and the last lines."""
-    lines = printed.splitlines()
-    early = [line for line in lines[:-most] if TELLING.search(line)][:most]
-    return "\n".join(f"  {line}" for line in [*early, *lines[-most:]])
-
-
-def ended(install: Callable[[], None]) -> int:
-    """Run an installer and return its exit code; a failure is one message."""
-    try:
-        install()
-    except InstallationError as error:
-        print(f"installation failed: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("installation interrupted; the same command starts it again", file=sys.stderr)
-        return 130
-    return 0

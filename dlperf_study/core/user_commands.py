@@ -81,7 +81,7 @@ def install_command(extra: str) -> str:
     if CHECKOUT and extra in _TARGETS:
         return f"make {extra}"
     if CHECKOUT:
-        return "pip install -r requirements.lock"
+        return f"pip install -c locks/main.txt -e '.[{extra or 'dev'}]'"
     if extra in _COMPILED:
         return f"make -C CHECKOUT {extra}"
     return f"pip install 'dlperf_study[{extra}]'"

@@ -82,7 +82,8 @@ def test_messages_name_the_command_as_it_was_called(program, named, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("extra", "in_checkout"), [("kubernetes", "pip install -r requirements.lock"), ("torch", "make torch")]
+    ("extra", "in_checkout"),
+    [("kubernetes", "pip install -c locks/main.txt -e '.[kubernetes]'"), ("torch", "make torch")],
 )
 def test_an_extra_is_installed_by_make_in_a_checkout_and_by_pip_elsewhere(extra, in_checkout, request):
     assert install_command(extra) == in_checkout
@@ -92,5 +93,5 @@ def test_an_extra_is_installed_by_make_in_a_checkout_and_by_pip_elsewhere(extra,
 
 def test_a_missing_module_is_an_error_with_the_command(monkeypatch):
     monkeypatch.setattr(user_commands, "find_spec", lambda module: None)
-    with pytest.raises(MissingPackageError, match=r"requirements\.lock"):
+    with pytest.raises(MissingPackageError, match=r"-c locks/main\.txt"):
         require_module("kubernetes")

@@ -157,7 +157,7 @@ def test_a_python_that_is_named_and_lacks_its_library_is_missing(snapshot):
             "make horovod",
         ),
         ("horovod_torch", {"horovod": None}, "not installed in ", ""),
-        ("paddle_ps", {"paddlepaddle": "3.1.0"}, "has no parameter servers", "requirements.lock"),
+        ("paddle_ps", {"paddlepaddle": "3.1.0"}, "has no parameter servers", "-c locks/main.txt"),
     ],
 )
 def test_a_version_that_cannot_train_is_not_ok(framework, versions, detail, remedy):
