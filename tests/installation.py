@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from dlperf_study.core.paths import PROJECT
+from tools import release
 
 #: Of the environment of the tests, what must not reach the commands of an installed package.
 _OF_THE_TESTS = ("PYTHONPATH", "VIRTUAL_ENV", "DLPERF_STUDY_OUTPUTS")
@@ -26,9 +27,10 @@ _OF_THE_TESTS = ("PYTHONPATH", "VIRTUAL_ENV", "DLPERF_STUDY_OUTPUTS")
 
 @dataclass(frozen=True)
 class Installation:
-    """An environment with the package, and the folder in which its user works."""
+    """An environment with the package, the archives of a release, and the folder in which its user works."""
 
     environment: Path
+    archives: Path
     workspace: Path
 
     @property
@@ -60,7 +62,7 @@ class Installation:
 def install(folder: Path, extras: Iterable[str] = ()) -> Installation:
     """Build the wheel from a copy of the tracked files, and install it with these extras into an empty environment."""
     wheel = build_wheel(folder / "source", folder / "wheels")
-    installation = Installation(folder / "environment", folder / "workspace")
+    installation = Installation(folder / "environment", folder / "wheels", folder / "workspace")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", installation.environment], check=True)
     requested = [sys.executable, "-m", "pip", "--python", str(installation.environment / "bin" / "python"), "install"]
     subprocess.run([*requested, "-q", "--no-deps", "--no-compile", wheel], check=True)
@@ -72,17 +74,14 @@ def install(folder: Path, extras: Iterable[str] = ()) -> Installation:
 
 
 def build_wheel(source: Path, wheels: Path) -> Path:
-    """Return the wheel of the project's files as git lists them, new ones included."""
+    """Return the wheel as a release builds it, from the files that git lists, new ones included."""
     listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(["git", "-C", PROJECT, *listed], check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
         if (PROJECT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / name, source / name)
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, source]
-    subprocess.run(command, check=True)
-    [wheel] = wheels.glob("*.whl")
-    return wheel
+    return release.build(source, wheels)
 
 
 def required(package: Distribution, extras: frozenset[str]) -> list[Distribution]:

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import tarfile
+from dataclasses import replace
 from importlib.metadata import Distribution
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from tests.command_line import CLUSTER as SHARED_CLUSTER
 from tests.command_line import shared_machine
 from tests.installation import Installation, install, required
 from tests.logs.ingest.conftest import THROUGHPUT, elapse_lines
+from tools import release
 
 #: Cases of the logs, with their devices; each has three runs.
 CASES = {"1n1g": 1, "1n8g": 8}
@@ -75,6 +78,22 @@ def test_the_wheel_has_what_the_checkout_has(installation):
     of_checkout = (path for path in (PROJECT / "dlperf_study").rglob("*") if path.is_file() and path.suffix != ".pyc")
     assert {path.relative_to(PROJECT / "dlperf_study").as_posix() for path in of_checkout} <= files
     assert source_names()
+
+
+def test_the_source_archive_has_what_the_wheel_is_built_from(installation):
+    [archive] = installation.archives.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    assert {"README.md", "LICENSE", "setup.py", "docs/install.md", "params/studies/quickstart.yaml"} <= names
+
+
+@pytest.mark.needs("twine")
+def test_the_package_index_can_show_the_readme(installation):
+    release.check_archives(installation.archives)
+
+
+def test_the_installed_command_passes_the_smoke_test_of_a_release(installation, tmp_path):
+    release.smoke_test(installation.environment, tmp_path)
 
 
 def test_its_measuring_code_is_that_of_the_checkout(installation):
@@ -146,7 +165,7 @@ def test_studies_and_clusters_of_the_workspace_are_found_by_name_from_below(inst
         (installation.workspace / folder / f"{name}.yaml").write_text(text)
     below = installation.workspace / "src" / "training"
     below.mkdir(parents=True)
-    ended = Installation(installation.environment, below).run("plan", "mine", "--cluster", "here")
+    ended = replace(installation, workspace=below).run("plan", "mine", "--cluster", "here")
     shutil.rmtree(installation.workspace / "studies")
     assert ended.returncode == 0, ended.stderr
     assert not any(below.iterdir())
