@@ -8,7 +8,7 @@ from textwrap import dedent
 from dlperf_study.core.paths import PROJECT
 
 DOCS = PROJECT / "docs"
-AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "outputs/README.md")
+AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "outputs/README.md")
 PAGES = sorted([*DOCS.glob("*.md"), *(PROJECT / name for name in AT_THE_TOP)])
 
 

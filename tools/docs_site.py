@@ -17,11 +17,12 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "outputs/README.md": "outputs.md",
     "tests/golden_study/README.md": "golden-study.md",
 }
 #: Those that a page leads to, and no shelf.
-NOT_ON_A_SHELF = ("tests/golden_study/README.md",)
+NOT_ON_A_SHELF = ("SECURITY.md", "tests/golden_study/README.md")
 _PATHS = {place: path for path, place in PAGES.items()}
 #: The style of tables, and by what the search works where a page is opened as a file; with their places in the site.
 ASSETS = {"tools/docs_site.css": "assets/docs_site.css", "tools/iframe-worker.js": "assets/iframe-worker.js"}
