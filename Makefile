@@ -20,7 +20,7 @@ $(if $(REFUSED),$(error $(REFUSED)))
 
 .DEFAULT_GOAL := help
 .PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow \
-  docs test test-all test-fast lint bench fuzz clean active-environment
+  docs test test-all lint bench fuzz clean active-environment
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
 	@echo "  variables                 STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (quick mode: for a first look, not for publication)"
@@ -59,9 +59,8 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 
 test: ## lint, check types and test what the default environment has; what is missing is skipped and listed
 test-all: ## install PyTorch, Horovod and TensorFlow, lint, and run all tests; failed tests run once more, alone
-test-fast: ## the tests for the daily loop, about three minutes on two cores: no training, no cluster, no browser
 lint: ## lint and check types, and print how each room reads beside its limits
-test test-all test-fast lint: $(READY)
+test test-all lint: $(READY)
 	@sh tools/test.sh $@ $(PYTHON) $(TESTS)
 bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often CIs are right; about 90 minutes on two cores
 	@sh tools/bench.sh $(PYTHON)

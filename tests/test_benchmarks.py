@@ -18,7 +18,7 @@ def test_every_module_of_the_benchmarks_can_be_imported(name):
     importlib.import_module(f"benchmarks.{name}")
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.needs("torch")
 def test_the_bare_step_computes_what_that_of_the_worker_does(monkeypatch):
     import torch

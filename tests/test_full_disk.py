@@ -97,7 +97,6 @@ def test_a_dataset(outputs, example, pages, capsys):
     assert contents(dataset) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pages", [8, 25])
 def test_a_report(outputs, example, pages, capsys):
     """At first the kernels have no space for their tables, then papermill none for the notebook."""

@@ -91,7 +91,6 @@ def pending(workspace: Path) -> list[int]:
     return [int(line) for line in python(workspace, "-c", PENDING).split()]
 
 
-@pytest.mark.slow
 def test_a_model_beside_a_study_is_trained_by_two_ranks_and_belongs_to_the_identity_of_its_runs(tmp_path):
     folder = tmp_path / "studies"
     write(folder / "parts/models/softmax_regression.py", MODEL)

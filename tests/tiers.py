@@ -1,7 +1,7 @@
-"""Which tests are slow, which share a worker, which run alone, and in what order workers take them.
+"""Which tests `make test` leaves out, which share a worker, which run alone, and in what order workers take them.
 
-Markers: `cluster` needs hosts or pods, `browser` a browser, `slow` trains or starts many processes; `make test-fast`
-runs none of them. `alone` is for a test that measures time: no other test runs meanwhile.
+Markers: `cluster` needs hosts or pods, `matrix` starts real training of many frameworks, launchers and layouts, or
+makes environments; `make test` runs neither. `alone` is for a test that measures time: no other test runs meanwhile.
 """
 
 import fcntl
@@ -44,20 +44,28 @@ LONGEST_FILES = {
     "training/models/test_networks.py",
     "test_installed_package.py",
 }
-#: Files that take more than three seconds: they build networks, reports or environments, search, or train where it does
-#: not matter that others do too.
-SLOW_FILES = {
-    "machines/check/test_check.py",
-    "training/data_loaders/test_failing_runs.py",
-    "training/data_loaders/test_images.py",
-    "training/data_loaders/test_mapped_tokens.py",
-    "training/data_loaders/test_tensorflow_batches.py",
-    "records/test_damage.py",
-    "execution/test_added_rounds.py",
+#: Files that `make test` leaves out: real starts of frameworks, launchers and layouts, environments that are made, and
+#: pages that a browser prints.
+MATRIX_FILES = LONGEST_FILES | {
+    "api/test_explorer.py",
+    "core/test_streams.py",
+    "execution/test_faults.py",
     "execution/test_gpu_machines.py",
-    "execution/test_gpu_table.py",
-    "execution/test_pending.py",
+    "execution/test_resume.py",
     "execution/test_watching.py",
+    "machines/launchers/test_kubernetes_coordinator.py",
+    "machines/node_agent/test_coordinator.py",
+    "programs/recorder/test_callbacks.py",
+    "programs/test_examples.py",
+    "programs/test_running_programs.py",
+    "report/pages/test_paper_and_phone.py",
+    "selftest/test_real.py",
+    "test_adding_a_part.py",
+    "test_full_disk.py",
+    "test_parts_of_users.py",
+    "test_setup.py",
+    "training/data_loaders/test_failing_runs.py",
+    "training/data_loaders/test_tensorflow_batches.py",
     "training/frameworks/test_compilers.py",
     "training/frameworks/test_failing_ranks.py",
     "training/frameworks/test_meeting.py",
@@ -71,50 +79,15 @@ SLOW_FILES = {
     "training/frameworks/test_torch_zero.py",
     "training/frameworks/test_transformer_ranks.py",
     "training/frameworks/test_tuning.py",
-    "golden_study/test_golden_study.py",
-    "golden_study/test_exported_tables.py",
-    "golden_study/test_printed_alike.py",
-    "machines/node_agent/test_coordinator.py",
-    "machines/node_agent/test_node_load.py",
-    "machines/launchers/test_cpu_limit.py",
-    "machines/launchers/test_kubernetes.py",
-    "machines/launchers/test_kubernetes_coordinator.py",
-    "machines/launchers/test_local.py",
-    "logs/test_growing_records.py",
     "training/models/test_tensorflow_networks.py",
     "training/models/test_torch_networks.py",
     "training/models/test_transformer_libraries.py",
-    "programs/test_examples.py",
-    "programs/test_names_of_users.py",
-    "report/figures/test_every_figure.py",
-    "report/figures/test_study_figures.py",
-    "report/pages/test_notebooks.py",
-    "report/pages/test_pages.py",
-    "report/test_say.py",
-    "report/tables/test_published_tables.py",
-    "report/test_ingested.py",
-    "report/test_paper.py",
-    "selftest/test_checks.py",
-    "selftest/test_command.py",
-    "selftest/test_mutants.py",
-    "selftest/test_shaped_link.py",
-    "machines/supervision/test_locks.py",
-    "machines/supervision/test_notebook.py",
-    "test_adding_a_part.py",
-    "cli/test_cli_ingest.py",
-    "test_docs_commands.py",
-    "test_docs_site.py",
-    "test_full_disk.py",
-    "test_parts_of_users.py",
-    "test_setup.py",
-    "core/test_signals.py",
-    "core/test_streams.py",
 }
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the files whose tests all are slow where none is wanted: to import them takes seconds per worker."""
-    is_unwanted = "not slow" in config.option.markexpr and is_slow(collection_path)
+    """Leave out the files of the matrix if none of them is wanted: to import them takes seconds per worker."""
+    is_unwanted = "not matrix" in config.option.markexpr and is_matrix(collection_path)
     return True if is_unwanted else None
 
 
@@ -127,17 +100,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("alone")
         if group in CLUSTER_GROUPS:
             item.add_marker("cluster")
-        if "chromium" in getattr(item, "fixturenames", ()):
-            item.add_marker("browser")
-        if is_slow(item.path):
-            item.add_marker("slow")
+        if is_matrix(item.path):
+            item.add_marker("matrix")
     items.sort(key=rank)
 
 
-def is_slow(file: Path) -> bool:
-    """Return whether all tests of a file are slow."""
-    path = file.relative_to(TESTS).as_posix()
-    return path in SLOW_FILES | LONGEST_FILES or group_of(path) in EARLY_GROUPS
+def is_matrix(file: Path) -> bool:
+    """Return whether only `make test-all` runs a file."""
+    return file.relative_to(TESTS).as_posix() in MATRIX_FILES
 
 
 def group_of(path: str) -> str:
@@ -165,7 +135,7 @@ def rank(item: pytest.Item) -> int:
         return 1
     if path in ALONE_FILES:
         return 4
-    return 2 if item.get_closest_marker("slow") else 3
+    return 2 if item.get_closest_marker("matrix") else 3
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What make runs to test and to lint: test.sh test|test-all|test-fast|lint PYTHON [TEST]...
+# What make runs to test and to lint: test.sh test|test-all|lint PYTHON [TEST]...
 set -eu
 target=$1
 python=$2
@@ -25,20 +25,16 @@ lint_first() {
     wait
 }
 
-run_pytest() {
-    "$python" -m pytest --numprocesses="$workers" --maxprocesses=8 --no-loadscope-reorder "$@"
-}
-
-install_frameworks() {
-    "$python" -m tools.install torch horovod tensorflow ||
-        echo "make test-all: goes on; the tests of what is missing are skipped" >&2
-}
-
 # What failed runs once more, with no other test beside it.
-repeat_failed() {
-    echo "make test-all: the failed tests run once more, one after the other" >&2
+run_pytest() {
+    outcome=0
+    # shellcheck disable=SC2086
+    "$python" -m pytest --numprocesses="$workers" --maxprocesses=8 --no-loadscope-reorder $record "$@" || outcome=$?
+    # 1: tests failed. Every other code is an error of the run itself.
+    [ "$outcome" -eq 1 ] || exit "$outcome"
+    echo "make $target: the failed tests run once more, one after the other" >&2
     "$python" -m pytest --last-failed --last-failed-no-failures none -rpf "$@" || exit
-    echo "make test-all: the tests above passed alone and failed beside others. Find out what they wait for" >&2
+    echo "make $target: the tests above passed alone and failed beside others. Find out what they wait for" >&2
 }
 
 # Compiled modules are kept for the processes that tests start.
@@ -47,24 +43,14 @@ case $target in
 lint)
     lint
     ;;
-test-fast)
-    # None of these tests waits for others.
-    workers=${WORKERS:-$(nproc)}
-    run_pytest -m "not slow and not cluster and not browser" "$@"
-    ;;
 test)
     lint_first "$@"
-    # shellcheck disable=SC2086
-    run_pytest $record -m "not matrix" "$@"
+    run_pytest -m "not matrix and not cluster" "$@"
     ;;
 test-all)
     lint_first "$@"
-    install_frameworks
-    outcome=0
-    # shellcheck disable=SC2086
-    run_pytest $record "$@" || outcome=$?
-    # 1: tests failed. Every other code is an error of the run itself.
-    [ "$outcome" -ne 1 ] || repeat_failed "$@"
-    [ "$outcome" -le 1 ] || exit "$outcome"
+    "$python" -m tools.install torch horovod tensorflow ||
+        echo "make test-all: goes on; the tests of what is missing are skipped" >&2
+    run_pytest "$@"
     ;;
 esac

@@ -213,8 +213,6 @@ def run_all_cells(lab: Callable[[str], str], chromium: Any, notebook: str) -> An
     return page
 
 
-@pytest.mark.browser
-@pytest.mark.slow
 def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
     page = run_all_cells(lab, chromium, "explore")
     code = ".widget-textarea textarea"
@@ -245,8 +243,6 @@ def measured_by_hand(two_models: str) -> Configuration:
     return by_hand
 
 
-@pytest.mark.browser
-@pytest.mark.slow
 def test_the_result_of_a_configuration_is_above_its_parameters_in_jupyterlab(measured_by_hand, lab, chromium):
     page = run_all_cells(lab, chromium, "run_configuration")
     page.wait_for_function(FIRST_CELL_SAYS, arg="completed", timeout=1000 * CELL_SECONDS)

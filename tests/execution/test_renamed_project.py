@@ -85,7 +85,7 @@ def runs_done(python: Path, folder: Path) -> list[int]:
     return [configuration["done"] for configuration in plan["configurations"]]
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("study", [STUDY, PROGRAM_STUDY], ids=["framework", "program"])
 def test_runs_count_in_a_renamed_project_folder_and_with_a_second_environment(study, tmp_path):
     project, python = checkout(tmp_path / "project", study), environment(tmp_path / "first")

@@ -8,13 +8,13 @@ SLOWDOWNS = [0.02, 0.05, 0.1] * 7
 PAIRS, ROUNDS = 20, 4
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("half_width", [0.03, 0.09, 0.15])
 def test_a_correct_instrument_fails_in_at_most_5_per_cent_of_selftests(half_width):
     assert power.failing_share(SLOWDOWNS[:PAIRS], ROUNDS, half_width, simulated=500) <= 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "fault", [{"error": 0.05}, {"error": -0.05}, {"width": 0.5}, {"width": 2.0}], ids=["high", "low", "narrow", "wide"]
 )

@@ -31,7 +31,7 @@ def test_ratios_and_outcomes(noise, configurations):
         judge(*coverage.row_of(noise, configurations, rounds, SIMULATED or 10))
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_simulated_study_is_what_its_evidence_would_be():
     noise = coverage.NOISES["linear fall of 3 %"]
     coverage.check_evidence(coverage.simulated(noise, 6, 4, np.random.default_rng(0)))
@@ -54,19 +54,19 @@ def test_times_whose_spread_is_large():
         judge(line, gain >= -positive_means.chance(configurations))
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(("ranks", "slowdown", "steps", "rounds"), MACHINES)
 def test_what_depends_on_the_slowest_rank(ranks, slowdown, steps, rounds):
     judge(*slowest_rank.row_of(slowest_rank.Machine(ranks, slowdown, *steps), rounds, SIMULATED or 10))
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_no_straggler_among_equal_ranks():
     for line, is_within in slowest_rank.straggler_lines(SIMULATED or 20):
         judge(line, is_within)
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_sessions_without_a_change():
     studies = SIMULATED or 2
     spreads = sessions.SESSION_SPREADS if SIMULATED else sessions.SESSION_SPREADS[1:2]

@@ -24,7 +24,7 @@ TORCH = gpu_question("torch_ddp")
 TWO = GpuSupport("12.6", "9.5.1", "2.25.1", (A100, A100))
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "framework",
     [

@@ -65,7 +65,7 @@ def test_no_group_outlives_its_run(tmp_path, script, status):
     assert group_names() <= before
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path):
     if obstacle(0.1):
         need("root")

@@ -74,7 +74,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_training_loop_is_recorded_and_ended(tmp_path, name):
     source, library, tells_losses = PROGRAMS[name]

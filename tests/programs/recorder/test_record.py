@@ -55,7 +55,7 @@ def test_it_is_syntax_of_python_3_8_and_of_the_standard_library_alone():
     assert not {name for name in imported if name.startswith("dlperf_study")}
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_model_of_paddle_has_digests_and_losses(tmp_path):
     done = run(tmp_path, PADDLE)
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_a_model_of_paddle_has_digests_and_losses(tmp_path):
 
 
 @needs_torch
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_ranks_of_ddp_measure_steps_without_exchange_and_agree_afterwards(tmp_path):
     done = run(tmp_path, DDP, "model", ranks=2, compute_only_steps=5)
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def test_ranks_of_ddp_measure_steps_without_exchange_and_agree_afterwards(tmp_pa
 
 
 @needs_torch
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(("mode", "subjects"), [("no model", 3), ("switches", 1)])
 def test_what_hinders_steps_without_exchange_is_a_diagnostic(tmp_path, mode, subjects):
     done = run(tmp_path, DDP, mode, ranks=2, compute_only_steps=4)
@@ -97,7 +97,7 @@ def test_what_hinders_steps_without_exchange_is_a_diagnostic(tmp_path, mode, sub
 
 
 @needs_torch
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_crash_on_one_rank_leaves_how_far_it_came(tmp_path):
     done = run(tmp_path, DDP, "crash", ranks=2)
     assert done.returncode != 0

@@ -24,7 +24,6 @@ from tests.training.frameworks.launching import CLUSTER, configuration, logs_of
 TORCH = {"framework": "torch_ddp", "compiler": "torch_compile"}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(LIMIT_SECONDS)
 def test_two_ranks_of_a_static_graph_train_alike(tmp_path):
     """The same losses as without: of one step after the other, which the first steps and the warm-up precede."""
@@ -42,7 +41,6 @@ def test_two_ranks_of_a_static_graph_train_alike(tmp_path):
     assert losses["to_static"] == pytest.approx(losses["none"], rel=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.needs("torch")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_compiled_tells_its_number_format(monkeypatch):
