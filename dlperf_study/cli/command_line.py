@@ -65,6 +65,8 @@ def do(arguments: list[str] | None) -> int:
             raise
         return print_error(str(error))
     except KeyboardInterrupt:
+        # If it was raised inside `exec`, which makes dataclasses, Python would end itself by SIGINT at its exit.
+        exec("")
         print_aside(f"interrupted{_continuation(options)}")
         return INTERRUPTED
 

@@ -129,6 +129,21 @@ def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch, capsys):
         assert ("without --again" in capsys.readouterr().err) == bool(options)
 
 
+def test_a_command_that_was_interrupted_while_it_made_a_class_ends_with_the_same_code():
+    """A dataclass is made by `exec`, after whose interrupt Python ends itself by a signal."""
+    program = """
+import sys
+from dlperf_study.cli import command_line
+
+def interrupted():
+    exec("raise KeyboardInterrupt")
+
+command_line.interrupt_once = interrupted
+sys.exit(command_line.do(["completion", "bash"]))
+"""
+    assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 130
+
+
 @pytest.mark.parametrize(
     ("reasons", "expected"),
     [(("a",), "a"), (("a", "a"), "a"), (("a", "b"), "a; `plan` has the other reasons")],
