@@ -20,7 +20,7 @@ $(if $(REFUSED),$(error $(REFUSED)))
 
 .DEFAULT_GOAL := help
 .PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow \
-  docs test test-all lint bench fuzz clean active-environment
+  docs test test-all test-ci lint bench fuzz clean active-environment
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
 	@echo "  variables                 STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (quick mode: for a first look, not for publication)"
@@ -58,9 +58,10 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 	@$(PYTHON) -m tools.install docs && NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict && echo "docs: build/docs/index.html"
 
 test: ## lint, check types and test what the default environment has; what is missing is skipped and listed
-test-all: ## install PyTorch, Horovod and TensorFlow, lint, and run all tests; failed tests run once more, alone
+test-all: ## install PyTorch, Horovod and TensorFlow too, and test real training by every framework and launcher
+test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, libraries of user programs; needs root
 lint: ## lint and check types, and print how each room reads beside its limits
-test test-all lint: $(READY)
+test test-all test-ci lint: $(READY)
 	@sh tools/test.sh $@ $(PYTHON) $(TESTS)
 bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often CIs are right; about 90 minutes on two cores
 	@sh tools/bench.sh $(PYTHON)

@@ -402,5 +402,5 @@ def test_the_tests_of_the_default_environment_leave_out_the_matrix(tmp_path):
     command = ["sh", "tools/test.sh", "test", program(tmp_path, 'echo "$@"'), "tests/core"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0
-    assert "-m not matrix and not cluster tests/core" in done.stdout
+    assert "-m not matrix and not ci tests/core" in done.stdout
     assert "tools.install" not in done.stdout

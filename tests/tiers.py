@@ -1,7 +1,7 @@
-"""Which tests `make test` leaves out, which share a worker, which run alone, and in what order workers take them.
+"""Which tests each target of make runs, which share a worker, which run alone, and in what order workers take them.
 
-Markers: `cluster` needs hosts or pods, `matrix` starts real training of many frameworks, launchers and layouts, or
-makes environments; `make test` runs neither. `alone` is for a test that measures time: no other test runs meanwhile.
+`make test` runs the tests without `matrix` and `ci`, `make test-all` those without `ci`, `make test-ci` those with it.
+`alone` is for a test that measures time: no other test runs meanwhile.
 """
 
 import fcntl
@@ -42,12 +42,21 @@ LONGEST_FILES = {
     "training/frameworks/test_tensorflow_training.py",
     "training/models/test_arcface.py",
     "training/models/test_networks.py",
-    "test_installed_package.py",
 }
-#: Files that `make test` leaves out: real starts of frameworks, launchers and layouts, environments that are made, and
-#: pages that a browser prints.
-MATRIX_FILES = LONGEST_FILES | {
+#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser or the libraries of user
+#: programs, or make environments.
+CI_FILES = {
     "api/test_explorer.py",
+    "programs/recorder/test_callbacks.py",
+    "programs/test_examples.py",
+    "report/pages/test_paper_and_phone.py",
+    "test_adding_a_part.py",
+    "test_full_disk.py",
+    "test_installed_package.py",
+    "test_setup.py",
+}
+#: Files of real starts of frameworks, launchers and layouts.
+MATRIX_FILES = LONGEST_FILES | {
     "core/test_streams.py",
     "execution/test_faults.py",
     "execution/test_gpu_machines.py",
@@ -55,15 +64,9 @@ MATRIX_FILES = LONGEST_FILES | {
     "execution/test_watching.py",
     "machines/launchers/test_kubernetes_coordinator.py",
     "machines/node_agent/test_coordinator.py",
-    "programs/recorder/test_callbacks.py",
-    "programs/test_examples.py",
     "programs/test_running_programs.py",
-    "report/pages/test_paper_and_phone.py",
     "selftest/test_real.py",
-    "test_adding_a_part.py",
-    "test_full_disk.py",
     "test_parts_of_users.py",
-    "test_setup.py",
     "training/data_loaders/test_failing_runs.py",
     "training/data_loaders/test_tensorflow_batches.py",
     "training/frameworks/test_compilers.py",
@@ -86,28 +89,37 @@ MATRIX_FILES = LONGEST_FILES | {
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the files of the matrix if none of them is wanted: to import them takes seconds per worker."""
-    is_unwanted = "not matrix" in config.option.markexpr and is_matrix(collection_path)
-    return True if is_unwanted else None
+    """Leave out the files whose tests are unwanted: to import them takes seconds per worker."""
+    wanted = config.option.markexpr
+    if "not matrix" in wanted and is_matrix(collection_path):
+        return True
+    if "not ci" in wanted and is_ci(collection_path):
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests, and put those that take longest first."""
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
-        group = group_of(path)
         if path in ALONE_FILES:
             item.add_marker("alone")
-        if group in CLUSTER_GROUPS:
-            item.add_marker("cluster")
+        if is_ci(item.path):
+            item.add_marker("ci")
         if is_matrix(item.path):
             item.add_marker("matrix")
     items.sort(key=rank)
 
 
 def is_matrix(file: Path) -> bool:
-    """Return whether only `make test-all` runs a file."""
+    """Return whether `make test-all` runs a file, and `make test` does not."""
     return file.relative_to(TESTS).as_posix() in MATRIX_FILES
+
+
+def is_ci(file: Path) -> bool:
+    """Return whether only `make test-ci` runs a file."""
+    path = file.relative_to(TESTS).as_posix()
+    return path in CI_FILES or group_of(path) in CLUSTER_GROUPS
 
 
 def group_of(path: str) -> str:
@@ -131,7 +143,7 @@ def rank(item: pytest.Item) -> int:
     path = item.path.relative_to(TESTS).as_posix()
     if group_of(path) in EARLY_GROUPS:
         return 0
-    if path in LONGEST_FILES:
+    if path in LONGEST_FILES or path in CI_FILES:
         return 1
     if path in ALONE_FILES:
         return 4

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What make runs to test and to lint: test.sh test|test-all|lint PYTHON [TEST]...
+# What make runs to test and to lint: test.sh test|test-all|test-ci|lint PYTHON [TEST]...
 set -eu
 target=$1
 python=$2
@@ -45,12 +45,17 @@ lint)
     ;;
 test)
     lint_first "$@"
-    run_pytest -m "not matrix and not cluster" "$@"
+    run_pytest -m "not matrix and not ci" "$@"
     ;;
 test-all)
     lint_first "$@"
     "$python" -m tools.install torch horovod tensorflow ||
         echo "make test-all: goes on; the tests of what is missing are skipped" >&2
-    run_pytest "$@"
+    run_pytest -m "not ci" "$@"
+    ;;
+test-ci)
+    "$python" -m tools.install torch horovod tensorflow docs programs release ||
+        echo "make test-ci: goes on; the tests of what is missing are skipped" >&2
+    run_pytest -m ci "$@"
     ;;
 esac

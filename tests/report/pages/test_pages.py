@@ -198,7 +198,7 @@ def test_a_failing_notebook_leaves_the_last_good_report(paths, tmp_path, monkeyp
         (last_good / name).mkdir(parents=True)
         (last_good / name / "index.html").write_text("the last good report")
     monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path / "nowhere")
-    with pytest.raises(DlperfStudyError, match=r"(summary|scaling)\.ipynb"):
+    with pytest.raises(DlperfStudyError, match=r"(summary|scaling|quality)\.ipynb"):
         pages.build("example")
     for folder in (paths.report, paths.tables):
         assert (folder / "index.html").read_text() == "the last good report"
