@@ -59,7 +59,7 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 
 test: ## lint, check types and test what the default environment has; what is missing is skipped and listed
 test-all: ## install PyTorch, Horovod and TensorFlow too, and test real training by every framework and launcher
-test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, libraries of user programs; needs root
+test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, programs of users; needs root
 lint: ## lint and check types, and print how each room reads beside its limits
 test test-all test-ci lint: $(READY)
 	@sh tools/test.sh $@ $(PYTHON) $(TESTS)

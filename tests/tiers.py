@@ -43,12 +43,13 @@ LONGEST_FILES = {
     "training/models/test_arcface.py",
     "training/models/test_networks.py",
 }
-#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser or the libraries of user
-#: programs, or make environments.
+#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser or programs of users, or
+#: make environments.
 CI_FILES = {
     "api/test_explorer.py",
     "programs/recorder/test_callbacks.py",
     "programs/test_examples.py",
+    "programs/test_running_programs.py",
     "report/pages/test_paper_and_phone.py",
     "test_adding_a_part.py",
     "test_full_disk.py",
@@ -64,7 +65,6 @@ MATRIX_FILES = LONGEST_FILES | {
     "execution/test_watching.py",
     "machines/launchers/test_kubernetes_coordinator.py",
     "machines/node_agent/test_coordinator.py",
-    "programs/test_running_programs.py",
     "selftest/test_real.py",
     "test_parts_of_users.py",
     "training/data_loaders/test_failing_runs.py",
