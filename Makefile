@@ -60,10 +60,10 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 test: ## lint, check types and test what the default environment has; what is missing is skipped and listed
 test-all: ## install PyTorch, Horovod and TensorFlow too, and test real training by every framework and launcher
 test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, programs of users; needs root
-lint: ## lint and check types, and print how each room reads beside its limits
+lint: ## lint and check types, and print the measures of each folder
 test test-all test-ci lint: $(READY)
 	@sh tools/test.sh $@ $(PYTHON) $(TESTS)
-bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often CIs are right; about 90 minutes on two cores
+bench: $(READY) ## run the benchmarks: ratios measured side by side; about an hour on two cores
 	@sh tools/bench.sh $(PYTHON)
 fuzz: $(READY) ## feed damaged files to every reader for MINUTES=20; an input that crashes, hangs or takes 1 GB is kept
 	@$(PYTHON) -m pip install -q --disable-pip-version-check atheris && $(PYTHON) -m tests.fuzzing $(MINUTES)

@@ -13,9 +13,10 @@ from tests.docs import PAGES, blocks
 
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
 RUN_ELSEWHERE = {
-    r"make test(-fast)?": (".ci/run", "make test\n"),
+    r"make test": (".ci/run", "make test\n"),
     r"make test-all": (".ci/run", "REQUIRE_ALL=1 make test-all"),
-    r"make docs": (".ci/run", "make docs"),
+    r"make test-ci": (".ci/run", "REQUIRE_ALL=1 make test-ci"),
+    r"make docs": ("tests/test_docs_site.py", "mkdocs"),
     r"make (torch|tensorflow|horovod|horovod-tensorflow|dali)( .*)?": ("Makefile", "-m tools.install $@"),
     r"make gpu .*": ("tests/test_setup.py", "install_gpu_builds("),
     r"python -m tools\.install horovod": ("tools/test.sh", "-m tools.install torch horovod"),

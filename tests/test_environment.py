@@ -102,6 +102,7 @@ def test_every_package_that_the_extras_need_is_pinned_and_fits(python):
             assert pinned[name] in requirement.specifier, f"{MAIN_LOCK} has {pinned[name]}, needed is {requirement}"
 
 
+@pytest.mark.ci
 @pytest.mark.needs("torch", "horovod", "tensorflow", "material", "xarray", "twine")
 def test_every_pin_is_needed():
     """cmake compiles Horovod; of DALI, which may be missing, nobody here knows the requirements."""

@@ -31,7 +31,7 @@ TRAINING_FILES = {
 }
 #: Files of clusters that use the hosts without Slurm.
 HOST_FILES = ("machines/clusters/test_ssh", "machines/clusters/test_kubernetes")
-#: The groups of several files, each for one worker; the others are a file each.
+#: The groups of tests on clusters, each for one worker.
 CLUSTER_GROUPS = {"hosts", "slurm"}
 EARLY_GROUPS = {"machine"} | CLUSTER_GROUPS
 #: Files that a worker begins with, because they take longest.
@@ -52,6 +52,7 @@ CI_FILES = {
     "programs/test_running_programs.py",
     "report/pages/test_paper_and_phone.py",
     "test_adding_a_part.py",
+    "test_docs_site.py",
     "test_full_disk.py",
     "test_installed_package.py",
     "test_setup.py",

@@ -283,7 +283,10 @@ def all_reduce(build: Build, options: Mapping[str, str], wheel: Path, log: Log) 
     printed = log.run([*launcher, *program], failure, {**os.environ, "OMP_NUM_THREADS": "1"})
     reports = [line for line in printed.splitlines() if "all-reduce" in line]
     if not reports:
-        raise InstallationError(f"{failure} It ended well, but no process reported a sum; see {log.path}")
+        raise InstallationError(
+            f"The all-reduce exited with 0, but no process printed a sum; see {log.path}. "
+            f"To compile again, delete {wheel.parent}."
+        )
     return reports[0].partition(">:")[2] or reports[0]
 
 

@@ -3,7 +3,7 @@
 The extras of pyproject.toml decide which packages are installed, and locks/main.txt decides their versions. What is
 installed and checked is not installed again.
 
-`gpu` replaces libraries by builds for GPUs: `python -m tools.install gpu paddle=ADDRESS torch=ADDRESS`. An address is
+`gpu` replaces libraries with builds for GPUs: `python -m tools.install gpu paddle=ADDRESS torch=ADDRESS`. An address is
 a package index with builds for one version of CUDA; `default` is pip's own index, which has TensorFlow's. The addresses
 are remembered: without addresses the same builds are installed again, as set-up does after it made a new environment.
 """
@@ -266,6 +266,8 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in names if name not in NAMES]
     if unknown and names[0] != "gpu":
         parser.error(f"there is no {unknown[0]}; choose from {', '.join(NAMES)}")
+    if "gpu" in names[1:]:
+        parser.error("gpu must be the first name")
     try:
         install(names)
     except InstallationError as error:

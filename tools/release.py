@@ -1,11 +1,11 @@
 """Build and check what is published: `python -m tools.release dist v0.1.0` builds both archives into dist/.
 
-The workflow `release.yaml` calls it for a pushed tag, and publishes dist/ if every check passes. The steps:
+The workflow `release.yaml` calls it for a pushed tag, and publishes dist/ if every check passes. The tag must be
+the version of pyproject.toml, and the changelog must have a finished section for it. The steps:
 
-1. The tag is the version of pyproject.toml, and the changelog has a finished section for it.
-2. setuptools builds the source archive, and pip builds the wheel from that archive.
-3. twine checks that the package index can show the readme.
-4. pip installs the wheel into an empty environment, and the installed command runs.
+1. setuptools builds the source archive, and pip builds the wheel from that archive.
+2. twine checks that the package index can show the readme.
+3. pip installs the wheel into an empty environment, and the installed command runs.
 """
 
 import argparse

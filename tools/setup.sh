@@ -38,7 +38,7 @@ install() {
 $(tail -n 5 "$log")"
 }
 
-# Prints how many packages are done, and the time left at the pace so far.
+# Prints how many packages are done, and the time left at the speed so far.
 tell_progress() {
     phase=
     while sleep 10 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do

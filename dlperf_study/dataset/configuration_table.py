@@ -192,19 +192,19 @@ def _significances(
 ) -> dict[tuple[Denominator, str], comparison.Significance]:
     """Return the significance by role and identity, corrected together.
 
-    A configuration with the same baseline and reference is compared once. None is tested of ``disturbed`` ones.
+    A configuration with the same baseline and reference is compared once. ``disturbed`` configurations are not tested.
     """
     pairs: dict[tuple[Denominator, str], str] = {}
     compared: dict[str, Estimate] = {}
-    without_outcome: set[str] = set()
+    untested: set[str] = set()
     for role, entry in product(ratios, plan.entries):
         configuration_id, denominator_id = entry.configuration.configuration_id, str(entry.denominator(role))
         if configuration_id in ratios[role] and configuration_id != denominator_id:
             pair = pairs[role, configuration_id] = f"{configuration_id} / {denominator_id}"
             compared[pair] = ratios[role][configuration_id]
             if not disturbed.isdisjoint((configuration_id, denominator_id)):
-                without_outcome.add(pair)
-    decided = comparison.significances(compared, comparison.widest_equality(plan), without_outcome)
+                untested.add(pair)
+    decided = comparison.significances(compared, comparison.widest_equality(plan), untested)
     return {key: decided[pair] for key, pair in pairs.items()}
 
 

@@ -59,7 +59,7 @@ class PrintedMetric:
     @property
     def printed(self) -> str:
         """Unit and scope of the printed number."""
-        unit = "steps/s" if self.inverse else self.unit or "a throughput of no stated unit"
+        unit = "steps/s" if self.inverse else self.unit or "a throughput without a stated unit"
         since = "the start"
         if self.restarts_each_epoch:
             since = "each epoch began"

@@ -81,7 +81,7 @@ def startup_lines(levels: Sequence[Level]) -> int:
     return lines if 2 * lines <= last.end else 0
 
 
-def sepathroughput_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
+def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
     """Return the long levels of a throughput that jumps, not drifts.
 
     It jumps if the levels differ by more than twice their own changes.

@@ -123,7 +123,7 @@ def steady_part(steps: Integers, throughputs: Floats) -> SteadyPart:
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     usual_seconds = elements(seconds, usual)
     levels = throughput_levels.find_levels(usual_seconds) if usual.any() else ()
-    separate = throughput_levels.sepathroughput_levels(usual_seconds, levels)
+    separate = throughput_levels.separate_levels(usual_seconds, levels)
     behaviour = throughput_levels.classify_behaviour(usual_seconds, levels, startup > 0)
     level_throughputs = tuple(_level_throughputs(levels, steps[usual]))
     if levels and not separate and (slower := throughput_levels.startup_lines(levels)):

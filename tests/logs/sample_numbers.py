@@ -97,10 +97,10 @@ THROUGHPUTS = {
     # 63 ms between two lines.
     "modded_nanogpt_2026_constructed.log": ((1, 8, 16), 128 / 0.063, 1e-9, "s of the job"),
     # Epochs of 507 s: 2306 images per second of the job, 288.3 printed.
-    "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a throughput of no stated unit of each device"),
+    "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a throughput without a stated unit of each device"),
     # 32 samples in 2 s, evaluations of 20 s between them.
     "mllog_nemo_constructed.log": ((1, 8, 1), 16.0, 1e-3, "s of the job"),
-    "mllog_nemo_throughput_constructed.log": ((1, 8, 1), 16.0, 1e-9, "a throughput of no stated unit of the job"),
+    "mllog_nemo_throughput_constructed.log": ((1, 8, 1), 16.0, 1e-9, "a throughput without a stated unit of the job"),
     # "about 560 ms per iteration", 12 × 5 × 8 sequences.
     "nanogpt_real.log": ((1, 8, 60), 480 / 0.5628, 2e-3, "s of the job"),
     "nanogpt_mfu_real.log": ((1, 1, 64), 64 / 0.894, 0.01, "s of the job"),

@@ -1,8 +1,7 @@
-"""How often intervals hold the true value and outcomes are right, by simulation and on published repetitions.
+"""How often CIs contain the true value and significance tests are right, simulated and on published repetitions.
 
-The order of a simulated study is that of a real plan, and its rates go through the functions that make intervals and
-outcomes of a study. One study of each row is written as evidence besides and collected from there: its numbers must be
-the same.
+A simulated study has the order of a real plan, and its throughputs go through the functions that compute the CIs and
+tests of a study. One study of each row is also written as run records and collected: its numbers must be the same.
 """
 
 import tempfile
@@ -29,7 +28,7 @@ DIFFERENCE = 0.02
 #: The spread of a configuration's runs: its median, and the standard deviation of its logarithm.
 RUN_SPREAD, SPREAD_OF_SPREADS = 0.005, 0.7
 #: Samples/s of the baseline.
-RATE = 100.0
+THROUGHPUT = 100.0
 #: What coverage, and the share of studies with a false outcome, must be; a simulation may miss them by chance.
 SMALLEST_COVERAGE, FALSE_LIMIT, ERRORS = 0.93, 0.05, 2.5
 SIZES = (6, 12, 40)
@@ -82,17 +81,17 @@ NOISES: dict[str, Noise] = {
 
 @dataclass(frozen=True)
 class SimulatedStudy:
-    """A plan, the rates of its configurations by round, and the true logarithm of each ratio to the baseline."""
+    """A plan, the throughputs of its configurations by round, and the true logarithm of each ratio to the baseline."""
 
     plan: Plan
-    rates: dict[str, Sample]
+    throughputs: dict[str, Sample]
     truth: dict[str, float]
 
     def ratios(self) -> dict[str, Estimate]:
         """Return the logarithms of the ratios to the baseline, which is the first configuration, by identity."""
-        baseline, *compared = self.rates
+        baseline, *compared = self.throughputs
         return {
-            configuration_id: log_ratio(self.rates[configuration_id], self.rates[baseline])
+            configuration_id: log_ratio(self.throughputs[configuration_id], self.throughputs[baseline])
             for configuration_id in compared
         }
 
@@ -128,13 +127,15 @@ def simulated(noise: Noise, configurations: int, rounds: int, generator: np.rand
     differences[: configurations // 2] = 0.0
     truth = dict(zip(configuration_ids, differences.tolist(), strict=True))
     spread_of = dict(zip(configuration_ids, spreads, strict=True))
-    rates: dict[str, list[float]] = {configuration_id: [] for configuration_id in configuration_ids}
+    throughputs: dict[str, list[float]] = {configuration_id: [] for configuration_id in configuration_ids}
     for execution, speed in zip(executions, noise(generator, len(executions)), strict=True):
         configuration_id = execution.configuration.configuration_id
         logarithm = truth[configuration_id] + speed + generator.normal(0.0, spread_of[configuration_id])
-        rates[configuration_id].append(RATE * float(np.exp(logarithm)))
+        throughputs[configuration_id].append(THROUGHPUT * float(np.exp(logarithm)))
     numbers = np.arange(1.0, rounds + 1)
-    return SimulatedStudy(plan, {name: Sample(np.array(values), numbers) for name, values in rates.items()}, truth)
+    return SimulatedStudy(
+        plan, {name: Sample(np.array(values), numbers) for name, values in throughputs.items()}, truth
+    )
 
 
 def is_false(significance: Significance, truth: float) -> bool:
@@ -188,8 +189,10 @@ def check_evidence(study: SimulatedStudy) -> None:
         study.plan.write(paths.plan_file)
         batch = study.plan.entries[0].configuration.global_batch
         for entry in study.plan.entries:
-            for repetition, rate in enumerate(study.rates[entry.configuration.configuration_id].values, start=1):
-                recipe = Recipe(compute_seconds=batch / float(rate), noise=0.0)
+            for repetition, throughput in enumerate(
+                study.throughputs[entry.configuration.configuration_id].values, start=1
+            ):
+                recipe = Recipe(compute_seconds=batch / float(throughput), noise=0.0)
                 write_run(paths, entry.configuration, repetition, recipe)
         collected = collect(paths).configurations.set_index("configuration_id")
     ratios = study.ratios()
@@ -205,30 +208,30 @@ def published_groups() -> Iterator[Floats]:
     """Yield every published list of at least five runs of one configuration."""
     cells = load()
     runs = cells[(cells["estimator"] == "run") & (cells["metric"] == "throughput") & cells["runs_of"].notna()]
-    for _, rates in runs.groupby("runs_of")["value"]:
-        if len(rates) >= 5 and (rates > 0).all():
-            yield rates.to_numpy(float)
+    for _, throughputs in runs.groupby("runs_of")["value"]:
+        if len(throughputs) >= 5 and (throughputs > 0).all():
+            yield throughputs.to_numpy(float)
 
 
 def published_rows() -> Iterator[tuple[str, float]]:
     """Yield the lines on subsets of three published runs, and their coverage."""
     generator = np.random.default_rng(1)
     groups = list(published_groups())
-    large_groups = [rates for rates in groups if len(rates) >= 6]
-    levels = np.mean([level_coverage(rates) for rates in groups])
-    ratios = np.mean([ratio_coverage(rates, generator) for rates in large_groups])
-    yield f"| throughput, of 3 of the runs | {len(groups)} | {levels:.1%} |".replace("%", " %"), float(levels)
+    large_groups = [throughputs for throughputs in groups if len(throughputs) >= 6]
+    covered = np.mean([throughput_coverage(throughputs) for throughputs in groups])
+    ratios = np.mean([ratio_coverage(throughputs, generator) for throughputs in large_groups])
+    yield f"| throughput, of 3 of the runs | {len(groups)} | {covered:.1%} |".replace("%", " %"), float(covered)
     line = f"| ratio of 3 of the runs to 3 others, Welch | {len(large_groups)} | {ratios:.1%} |"
     yield line.replace("%", " %"), float(ratios)
 
 
-def level_coverage(rates: Floats) -> float:
+def throughput_coverage(throughputs: Floats) -> float:
     """Return how often the interval of three runs holds the mean of all runs of a list, of all subsets.
 
     The three are among all, and so nearer to their mean than to that of further runs: the standard error is that of a
     sample without replacement, √(1 − 3/n) times that of a sample of many.
     """
-    logarithms, share = np.log(rates), 1 - 3 / len(rates)
+    logarithms, share = np.log(throughputs), 1 - 3 / len(throughputs)
     covered = []
     for chosen in combinations(logarithms, 3):
         estimate = Estimate.from_values(chosen)
@@ -237,11 +240,11 @@ def level_coverage(rates: Floats) -> float:
     return float(np.mean(covered))
 
 
-def ratio_coverage(rates: Floats, generator: np.random.Generator) -> float:
+def ratio_coverage(throughputs: Floats, generator: np.random.Generator) -> float:
     """Return how often the interval of the ratio of three runs to three others of the same list holds 1."""
     covered = []
     for _ in range(SUBSETS):
-        drawn = generator.permutation(rates)
+        drawn = generator.permutation(throughputs)
         interval = log_ratio(Sample(drawn[:3]), Sample(drawn[3:6])).interval()
         covered.append(interval is not None and interval.low <= 0 <= interval.high)
     return float(np.mean(covered))

@@ -19,16 +19,16 @@ from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import FASTER, SLOWER, significances
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.order import planned_executions
-from tests.simulations.coverage import RATE, RUN_SPREAD, plan_of
+from tests.simulations.coverage import RUN_SPREAD, THROUGHPUT, plan_of
 
 CONFIGURATIONS, ROUNDS = 6, 6
 #: The spread between sessions, of each configuration, and how many sessions there are before the last.
 SESSION_SPREADS, EARLIER_SESSIONS = (0.0, 0.03, 0.1), (4, 5, 8)
 
 
-def run_row(measured: Configuration, round_number: int, rate: float) -> dict[str, object]:
+def run_row(measured: Configuration, round_number: int, throughput: float) -> dict[str, object]:
     """Return the columns of one completed run that the table of configurations reads."""
-    step_seconds = measured.global_batch / rate
+    step_seconds = measured.global_batch / throughput
     return {
         **measured.displayed_values(),
         "configuration_id": measured.configuration_id,
@@ -40,7 +40,7 @@ def run_row(measured: Configuration, round_number: int, rate: float) -> dict[str
         "world_size": 1,
         "global_batch": measured.global_batch,
         "status": "completed",
-        "throughput": rate,
+        "throughput": throughput,
         "step_seconds": step_seconds,
         "compute_seconds": step_seconds,
         "input_seconds": 0.0,
@@ -60,7 +60,9 @@ def sessions_of(number: int, count: int, spread: float) -> list[Measurement]:
         rows = []
         for execution in executions:
             logarithm = of_session[execution.configuration.configuration_id] + generator.normal(0.0, RUN_SPREAD)
-            rows.append(run_row(execution.configuration, execution.turn.round or 0, RATE * float(np.exp(logarithm))))
+            rows.append(
+                run_row(execution.configuration, execution.turn.round or 0, THROUGHPUT * float(np.exp(logarithm)))
+            )
         runs = frame_of_rows(TableName.RUNS, rows)
         configurations, _ = configurations_table(plan, runs, {})
         dataset = Dataset(plan, Path(f"sessions/{session}/dataset"), runs, configurations, diagnostics)

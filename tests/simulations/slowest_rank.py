@@ -91,11 +91,11 @@ class Machine:
 
     def windows(self, generator: np.random.Generator) -> dict[str, Floats]:
         """Return the steps of the windows of one run by name, each [ranks, steps]: ranks wait in those of training."""
-        pace = 1 + generator.normal(0.0, RUN_NOISE)
-        series = pace * self.steps(generator, sum(STEPS.values()))
+        run_factor = 1 + generator.normal(0.0, RUN_NOISE)
+        series = run_factor * self.steps(generator, sum(STEPS.values()))
         parts = np.split(series, np.cumsum(list(STEPS.values()))[:-1], axis=1)
         windows = dict(zip(STEPS, parts, strict=True))
-        slowest = windows["training"].max(axis=0) + pace * EXPOSED * (self.ranks > 1)
+        slowest = windows["training"].max(axis=0) + run_factor * EXPOSED * (self.ranks > 1)
         return windows | {"training": np.tile(slowest, (self.ranks, 1))}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dlperf_study.dataset.target_ci import looks_that_ended_measuring, needs_further_round, precisions
 from dlperf_study.metrics.statistics import CONFIDENCE, Sample, t_quantile
-from tests.simulations.coverage import RATE, coverage_limit, plan_of
+from tests.simulations.coverage import THROUGHPUT, coverage_limit, plan_of
 
 SMALLEST_COVERAGE = 0.94
 #: How much wider than those of a fixed number of runs intervals may be, from 6 repeats on.
@@ -62,8 +62,10 @@ class Row:
         rounds = self.repetitions
         while True:
             numbers = np.arange(1.0, rounds + 1)
-            values = RATE * np.exp(logarithms[:, :rounds])
-            samples = {name: Sample(rates, numbers) for name, rates in zip(configuration_ids, values, strict=True)}
+            values = THROUGHPUT * np.exp(logarithms[:, :rounds])
+            samples = {
+                name: Sample(throughputs, numbers) for name, throughputs in zip(configuration_ids, values, strict=True)
+            }
             if not needs_further_round(plan, samples):
                 break
             rounds += 1
@@ -72,7 +74,7 @@ class Row:
         holds = []
         for entry in plan.entries:
             for precision in precisions(entry, samples):
-                expected = np.log(RATE) if precision.column == "throughput" else 0.0
+                expected = np.log(THROUGHPUT) if precision.column == "throughput" else 0.0
                 interval = precision.estimate.interval()
                 holds.append(float(interval is not None and interval.low <= expected <= interval.high))
         return rounds, looks, holds

@@ -41,8 +41,8 @@ class Throughputs:
 
     ``unit``: of the throughput, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known. ``tokens``:
     how many tokens a sample, or a token, has; NaN if that is not known. ``printed``: what the program prints; ``rule``:
-    how the throughput was computed from it. ``steady``: which of them count. ``wall``: the throughput by the times of
-    the lines, or why there is none; None where only tokens are counted. ``fixed``: those that DLPerf took, from the
+    how the throughput was computed from it. ``steady``: the lines that count. ``wall``: the throughput by the times of
+    the lines, or why there is none; None where only tokens are counted. ``fixed``: the lines that DLPerf took, from the
     first of ``fixed_steps`` to before the second; None where it read no such logs. ``fixed_clock_throughput``: by the
     times of the first and the last of these; NaN where that is not known.
     """

@@ -47,7 +47,7 @@ GRAMMAR = "rfc3987_syntax"
 
 @contextmanager
 def absent_module(name: str) -> Iterator[None]:
-    """Let a module be missing for imports meanwhile."""
+    """Make imports of a module fail inside the block."""
     if name in sys.modules:
         yield
         return

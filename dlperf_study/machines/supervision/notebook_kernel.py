@@ -34,7 +34,7 @@ with absent_module(GRAMMAR), absent_module("debugpy"):
     from papermill.engines import NBClientEngine, papermill_engines
     from papermill.exceptions import PapermillException
 
-#: A kernel shows figures once matplotlib is imported in it, which here was earlier.
+#: IPython sets up inline figures when matplotlib is imported; the server imported it before.
 _OPTIONS = ("--matplotlib=inline",)
 
 
@@ -104,7 +104,7 @@ def _wait_and_serve(request: Connection) -> NoReturn:
     code = 1
     try:
         die_with_parent()
-        # As a kernel that Jupyter starts has: a signal to the group of either is not for the other.
+        # Jupyter too starts kernels in a session of their own: a signal to one process group does not reach the other.
         os.setsid()
         connection_file, folder, environment = request.recv()
         os.environ.clear()
@@ -128,7 +128,7 @@ def execute(execution: Execution, environment: dict[str, str], lifeline: Connect
 
     def end_with_controller() -> None:
         lifeline.poll(None)
-        # First of all: it would record that what it measures was ended, and the run as one that failed.
+        # The kernel first: otherwise it would record the ended processes as a failed run.
         kernel.kill()
         processes.end_marked(processes.CONTROLLER_MARK, environment[processes.CONTROLLER_MARK])
         shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
