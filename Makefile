@@ -19,7 +19,7 @@ REFUSED   := $(if $(UNKNOWN),$(shell python3 tools/make_variables.py '$(VARIABLE
 $(if $(REFUSED),$(error $(REFUSED)))
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow \
+.PHONY: tests help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow \
   docs test test-all test-ci lint bench fuzz clean active-environment
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -61,6 +61,8 @@ test: ## lint, check types and test what the default environment has; what is mi
 test-all: ## install PyTorch, Horovod and TensorFlow too, and test real training by every framework and launcher
 test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, programs of users; needs root
 lint: ## lint and check types, and print the measures of each folder
+tests:
+	@echo "there is no target tests; did you mean test?" >&2; exit 2
 test test-all test-ci lint: $(READY)
 	@sh tools/test.sh $@ $(PYTHON) $(TESTS)
 bench: $(READY) ## run the benchmarks: ratios measured side by side; about an hour on two cores

@@ -16,7 +16,7 @@ def test_a_tag_of_the_version_with_a_section_is_released():
 @pytest.mark.parametrize(
     ("tag", "changelog", "reason"),
     [
-        ("v1.2.1", "## 1.2.0, 2027-01-31\n", "the tag is v1.2.1, and pyproject.toml has version 1.2.0"),
+        ("v1.2.1", "## 1.2.0, 2027-01-31\n", "the tag is v1.2.1; version 1.2.0 of pyproject.toml has the tag v1.2.0"),
         ("v1.2.0", "## 1.1.0, 2026-12-31\n", "no section for 1.2.0"),
         ("v1.2.0", "## 1.2.0, not released yet\n", "write the date"),
     ],

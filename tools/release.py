@@ -15,6 +15,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -33,7 +34,7 @@ def check_version(tag: str, pyproject: str, changelog: str) -> str:
     """Return the version; raise ReleaseError if tag, project and changelog do not agree."""
     version = str(tomllib.loads(pyproject)["project"]["version"])
     if tag != f"v{version}":
-        raise ReleaseError(f"the tag is {tag}, and pyproject.toml has version {version}")
+        raise ReleaseError(f"the tag is {tag}; version {version} of pyproject.toml has the tag v{version}")
     heading = re.search(rf"^## {re.escape(version)}\b.*$", changelog, re.MULTILINE)
     if not heading:
         raise ReleaseError(f"CHANGELOG.md has no section for {version}")
@@ -83,8 +84,10 @@ def release(dist: Path, tag: str) -> None:
     """Build both archives and check them; print each step."""
     pyproject = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
     version = check_version(tag, pyproject, (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"))
-    if dist.exists() and any(dist.iterdir()):
-        raise ReleaseError(f"{dist} is not empty")
+    if dist.exists() and not (dist.is_dir() and not any(dist.iterdir())):
+        raise ReleaseError(f"{dist} is no empty folder")
+    if not find_spec("twine"):
+        raise ReleaseError("twine is missing: python -m tools.install release")
     print(f"release 1/3: building dlperf_study {version}", flush=True)
     wheel = build(PROJECT, dist)
     print(f"release 2/3: checking {', '.join(sorted(file.name for file in dist.iterdir()))}", flush=True)

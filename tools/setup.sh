@@ -7,6 +7,8 @@ NEEDED_MB=4000
 # The packages that the extra `dev` needs. tests/test_environment.py compares.
 PACKAGES=169
 log=.venv/setup.log
+newline='
+'
 
 fail() {
     echo "set-up failed: $1" >&2
@@ -14,21 +16,27 @@ fail() {
 }
 
 supported() {
-    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
+    [ "$("$1" -c 'import sys; print((3, 11) <= sys.version_info < (3, 14))' 2>/dev/null)" = True ]
 }
 
 # Sets `python`, and `found` to the first Python that is too old or too new.
 find_python() {
     python=
     found=
-    for candidate in ${PYTHON_FOR_SETUP:-python3.11 python3.12 python3.13 python3}; do
+    set -- python3.11 python3.12 python3.13 python3
+    if [ -n "${PYTHON_FOR_SETUP:-}" ]; then
+        command -v "$PYTHON_FOR_SETUP" >/dev/null || fail "there is no program PYTHON_FOR_SETUP=$PYTHON_FOR_SETUP"
+        set -- "$PYTHON_FOR_SETUP"
+    fi
+    for candidate; do
         path=$(command -v "$candidate") || continue
         if supported "$path"; then
             python=$path
             return
         fi
         version=$("$path" --version 2>&1) || continue
-        found="found $version at $path; "
+        # The first line.
+        found="found ${version%%"$newline"*} at $path; "
     done
 }
 
@@ -57,6 +65,10 @@ tell_progress() {
         fi
         [ "$finished" -le "$all" ] || finished=$all
         [ "$finished" -gt 0 ] || continue
+        if [ "$finished" -eq "$all" ]; then
+            echo "set-up 2/3: all $all packages $phase$(megabytes)"
+            continue
+        fi
         left=$(((now - since) * (all - finished) / finished))
         echo "set-up 2/3: $finished of $all packages $phase$(megabytes), about $left s left"
     done
@@ -79,7 +91,7 @@ elif command -v uv >/dev/null; then
 else
     fail "${found}Python 3.11, 3.12 or 3.13 is needed.
 Install one (Debian: apt install python3.11-venv).
-Or name one: PYTHON_FOR_SETUP=/path/to/python3.12
+Or name one: make PYTHON_FOR_SETUP=/path/to/python3.12 plan
 Without root, install uv: https://docs.astral.sh/uv. Set-up then uses its Python."
 fi
 # A study that can't start yet is refused now, and not after minutes of set-up.
@@ -88,6 +100,12 @@ if [ -n "${MEASURES_HERE:-}" ] && [ -n "$python" ]; then
 fi
 free=$(df -Pm . | awk 'NR==2 {print $4}')
 [ "$free" -ge "$NEEDED_MB" ] || fail "$free MB free on this disk; the environment needs about $NEEDED_MB MB"
+
+# One set-up at a time: another would remove what this one installs.
+exec 9<locks/main.txt
+flock --version >/dev/null 2>&1 && { flock -n 9 || fail "another set-up is running in this folder. Wait for it to end"; }
+trap 'echo "set-up interrupted; the same command starts it again" >&2; exit 130' INT
+trap 'echo "set-up interrupted; the same command starts it again" >&2; exit 143' TERM
 
 # A complete .venv with this Python is updated: what `make torch` and others installed stays.
 if [ -f .venv/.ready ] && [ -n "$python" ] && [ "$(.venv/bin/python --version 2>&1)" = "$version" ]; then
@@ -108,11 +126,9 @@ started=$(date +%s)
 # The project is built with the pinned setuptools, and not with one that pip fetches for each build.
 install "$(grep '^setuptools==' locks/main.txt)"
 : >"$log"
-tell_progress &
+tell_progress 9<&- &
 reporter=$!
 trap 'kill $reporter 2>/dev/null || true' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 install --no-compile --no-build-isolation -c locks/main.txt -e '.[dev]'
 kill $reporter 2>/dev/null || true
 .venv/bin/python -c "from tools.installer import compile_packages; compile_packages(since=$started)" >>"$log" 2>&1 ||

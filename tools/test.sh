@@ -5,6 +5,13 @@ target=$1
 python=$2
 shift 2
 
+for test; do
+    [ -e "${test%%::*}" ] || {
+        echo "make $target: there is no $test" >&2
+        exit 2
+    }
+done
+
 # Some tests wait for what others compute: twice as many workers as CPUs. tests/tiers.py decides which share a worker.
 workers=${WORKERS:-$((2 * $(nproc)))}
 # How long each test took: the slowest at the end, all of them in the file.

@@ -250,8 +250,8 @@ def outcome_metrics(role: Denominator, ratio: str, label: str, significance: str
     """Return the metrics of the significance of a comparison, its margin and missing rounds."""
     definition = (
         f"faster or slower: significantly different from the declared {role}, corrected for all comparisons of the "
-        "study (Holm); equal: shown to differ by at most the study's target CI width (5 % without a target); not "
-        "distinguishable: no significant difference; too few runs: this many comparisons need more runs; background "
+        "study (Holm); equal: shown to differ by at most the study's target CI width (5 % without a target); no "
+        "significant difference: neither was shown; too few runs: this many comparisons need more runs; background "
         "load: fewer than three runs without it; missing without a CI"
     )
     margin = f"x: the throughput is between 1/(1+x) and 1+x times the throughput of the declared {role}, by its 95 % CI"

@@ -121,7 +121,7 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> metric.Metric:
     )
 
 
-_TOO_FEW = ("not all of its windows have steps enough",)
+_TOO_FEW = ("too few steps in some windows",)
 
 METRICS = (
     metric.Metric(

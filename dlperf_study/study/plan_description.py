@@ -110,8 +110,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     ]
     if unpublished := sum(entry.is_unpublished for entry in plan.entries):
         of_source = len(plan.entries) - unpublished
-        marked = wording.counted(unpublished, "extra")
-        lines.append(f"Of the {len(plan.entries)}, {of_source} are in the published tables; {marked} are not.")
+        lines.append(f"{of_source} of the {len(plan.entries)} are in the published tables, {unpublished} are not.")
     if fitting:
         is_begun = any(earlier_runs.done.values())
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
