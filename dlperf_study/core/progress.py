@@ -19,10 +19,12 @@ class Progress:
     """Prints every few seconds how many parts are done.
 
     ``doing`` begins each line, ``part`` is what one of ``parts`` is called: ``building the report: page 3 of 12``.
+    ``at_once``: how many parts are under way together; when one is done, the others nearly are.
     """
 
-    def __init__(self, doing: str, part: str, parts: int, say: Say) -> None:
+    def __init__(self, doing: str, part: str, parts: int, say: Say, at_once: int = 1) -> None:
         self._doing, self._part, self._parts, self._say = doing, part, parts, say
+        self._others = at_once - 1
         self._done = 0
         self._start = self._last_line = time.monotonic()
 
@@ -32,7 +34,7 @@ class Progress:
         now, left = time.monotonic(), self._parts - self._done
         if left and now - self._last_line >= PROGRESS_SECONDS:
             self._last_line = now
-            seconds = (now - self._start) / self._done * left
+            seconds = (now - self._start) / (self._done + self._others) * left
             part = f"{self._part} {self._done} of {self._parts}"
             if name:
                 part += f" ({name})"

@@ -108,7 +108,8 @@ def build(study: str, say: Say = print) -> Path:
         if paths.earlier_measurements():
             pages.append(HISTORY)
         pages.append(RUNS)
-        _write_pages(paths, pages, Masthead.of(dataset), Progress("building the report", "page", len(pages), say))
+        progress = Progress("building the report", "page", len(pages), say, at_once=PARALLEL)
+        _write_pages(paths, pages, Masthead.of(dataset), progress)
         record_report(paths, inputs)
     return paths.report_page
 

@@ -26,3 +26,11 @@ def test_evidence_that_takes_long_is_counted_in_configurations(tmp_path, monkeyp
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
     collect(paths, lines.append)
     assert lines == ["reading the runs: configuration 1 of 2, about 5 s left"]
+
+
+def test_parts_that_are_under_way_together_shorten_the_time_left(monkeypatch):
+    lines: list[str] = []
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    Progress("building the report", "page", 6, lines.append, at_once=2).end()
+    assert lines == ["building the report: page 1 of 6, about 25 s left"]
