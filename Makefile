@@ -14,7 +14,7 @@ OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(call on,QUICK,--quick)
 # A misspelt variable is refused. A name like none of these is for the environment of the command.
 VARIABLES := STUDY CLUSTER QUICK AGAIN WAIT WATCH PAIRS IMAGES LAB TESTS WORKERS MINUTES PADDLE_INDEX TORCH_INDEX TENSORFLOW_INDEX
 GIVEN     := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
-UNKNOWN   := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VARIABLES) PYTHON HOROVOD_%,$(GIVEN)))
+UNKNOWN   := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VARIABLES) PYTHON PYTHON_FOR_SETUP HOROVOD_%,$(GIVEN)))
 REFUSED   := $(if $(UNKNOWN),$(shell python3 tools/make_variables.py '$(VARIABLES)' $(UNKNOWN)))
 $(if $(REFUSED),$(error $(REFUSED)))
 

@@ -18,7 +18,7 @@ RUN_ELSEWHERE = {
     r"make test-ci": (".ci/run", "REQUIRE_ALL=1 make test-ci"),
     r"make docs": ("tests/test_docs_site.py", "mkdocs"),
     r"make (torch|tensorflow|horovod|horovod-tensorflow|dali)( .*)?": ("Makefile", "-m tools.install $@"),
-    r"make gpu .*": ("tests/test_setup.py", "install_gpu_builds("),
+    r"make gpu .*": ("tests/test_install.py", "install_gpu_builds("),
     r"python -m tools\.install horovod": ("tools/test.sh", "-m tools.install torch horovod"),
     r"pip install -c locks/main\.txt -e \S+": ("tests/test_environment.py", '"pip", "install", "--dry-run"'),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),

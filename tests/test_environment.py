@@ -89,8 +89,8 @@ def required_by(name: str, extras: set[str], python: dict[str, str]) -> list[Req
         requirements = [Requirement(text) for text in distribution(name).requires or ()]
     except PackageNotFoundError:
         return []
-    asked = [{"extra": extra, **python} for extra in ("", *extras)]
-    return [each for each in requirements if each.marker is None or any(map(each.marker.evaluate, asked))]
+    variables = [{"extra": extra, **python} for extra in ("", *extras)]
+    return [each for each in requirements if each.marker is None or any(map(each.marker.evaluate, variables))]
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: python["python_version"])

@@ -54,6 +54,7 @@ CI_FILES = {
     "test_adding_a_part.py",
     "test_docs_site.py",
     "test_full_disk.py",
+    "test_install.py",
     "test_installed_package.py",
     "test_setup.py",
 }

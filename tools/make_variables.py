@@ -10,8 +10,6 @@ import sys
 def main(known: list[str], unknown: list[str]) -> None:
     """Print the first misspelt name with the right one; warn of names that are like none."""
     for name in unknown:
-        if name == "PYTHON_FOR_SETUP":
-            continue
         closest = difflib.get_close_matches(name.upper(), known, 1)
         if closest:
             print(f"there is no variable {name}; did you mean {closest[0]}? The variables are {' '.join(known)}")

@@ -84,8 +84,10 @@ def release(dist: Path, tag: str) -> None:
     """Build both archives and check them; print each step."""
     pyproject = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
     version = check_version(tag, pyproject, (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"))
-    if dist.exists() and not (dist.is_dir() and not any(dist.iterdir())):
-        raise ReleaseError(f"{dist} is no empty folder")
+    if dist.is_file():
+        raise ReleaseError(f"{dist} is a file; name a new or empty folder")
+    if dist.exists() and any(dist.iterdir()):
+        raise ReleaseError(f"{dist} is not empty")
     if not find_spec("twine"):
         raise ReleaseError("twine is missing: python -m tools.install release")
     print(f"release 1/3: building dlperf_study {version}", flush=True)
