@@ -1,6 +1,6 @@
 """Measure how distributed deep-learning training scales, and say how certain the answer is.
 
-The public names are in ``docs/api.md``; each is imported when it is first used, so that importing the package is cheap.
+The public names are in ``docs/notebooks.md``. Each is imported at its first use, so importing the package is cheap.
 """
 
 from importlib import import_module

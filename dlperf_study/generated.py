@@ -1,41 +1,57 @@
 """Every file that is made from declarations: ``python -m dlperf_study.generated`` writes them all.
 
 They are the JSON Schemas of study and cluster files, for editors; the tables of columns in ``docs/columns.md``, of
-parameters in ``docs/study-files.md``, of log formats in ``docs/log-formats.md``, and of old names in
-``docs/renamed.md``; the ``parameters`` cell of ``notebooks/run_configuration.ipynb``; and ``environment.yml``, from
-``pyproject.toml``.
+parameters in ``docs/study-files.md``, of log formats in ``docs/log-formats.md``, and of commands in
+``docs/command-line.md``; the ``parameters`` cell of ``notebooks/run_configuration.ipynb``; and ``environment.yml``,
+from ``pyproject.toml``.
 """
 
 import json
 import re
+import textwrap
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from dlperf_study.cli.parser import command_parser
+from dlperf_study.command_reference import command_reference
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
 from dlperf_study.core.wording import value_text
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.formats import all_formats
+from dlperf_study.logs.printed import MetricScope, PrintedMetric
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import launcher_sections
 from dlperf_study.machines.cluster.sections import cluster_file_model
-from dlperf_study.metrics.columns import TableName, list_columns
-from dlperf_study.study import renamed
+from dlperf_study.metrics.columns import Metric, TableName, list_columns, list_family
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.study import StudyFile
 from dlperf_study.training import data_loaders, frameworks, models
 
+COMMANDS_PAGE = PROJECT / "docs" / "command-line.md"
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
-RENAMED_PAGE = PROJECT / "docs" / "renamed.md"
 LOG_FORMATS_PAGE = PROJECT / "docs" / "log-formats.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
 ENVIRONMENT_FILE = PROJECT / "environment.yml"
+#: The families of metrics by the headings of the page on columns.
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "Configuration and run": ("parameters", "run_status"),
+    "Throughput and comparison": ("throughput", "scaling", "comparison"),
+    "Steps": ("step_times", "steady_state"),
+    "Step breakdown and communication": ("computation", "communication", "collectives", "pipeline_bubble"),
+    "NCCL": ("communication_reports",),
+    "Model and computation": ("utilisation", "tuning"),
+    "Memory, energy and devices": ("process_resources", "energy", "gpu_state", "network"),
+    "Ingested logs": ("ingested",),
+    "Software and hardware": ("environment",),
+}
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
 #: The values in the notebook that are not defaults: a small configuration that runs anywhere.
 EXAMPLE: dict[str, Scalar] = {
@@ -59,6 +75,8 @@ EXAMPLE: dict[str, Scalar] = {
 
 #: Stands for the valid values of a parameter that its meaning explains.
 _SEE_MEANING = "see meaning"
+#: The width of lines of text in Markdown.
+MAX_WIDTH = 120
 #: Longer lists of valid values are left out of the notebook's comments.
 _LONGEST_COMMENT = 80
 
@@ -76,35 +94,70 @@ def schema_text(model: type[BaseModel]) -> str:
     return json.dumps({"$schema": _EditorSchema.schema_dialect, **schema}, indent=2) + "\n"
 
 
+def commands_page() -> str:
+    """Return ``docs/command-line.md`` with its sections of commands generated again; the rest is unchanged."""
+    page = COMMANDS_PAGE.read_text(encoding="utf-8")
+    return between_markers(page, "commands", command_reference(command_parser()))
+
+
 def columns_page() -> str:
     """Return ``docs/columns.md`` with its tables of columns generated again; the rest is unchanged."""
-    page = COLUMNS_PAGE.read_text(encoding="utf-8")
-    for table in TableName:
+    page = between_markers(COLUMNS_PAGE.read_text(encoding="utf-8"), "columns", family_tables())
+    for table in (TableName.STEPS, TableName.DIAGNOSTICS, TableName.PUBLISHED):
         page = between_markers(page, table, column_table(table))
     return page
 
 
+def family_tables() -> str:
+    """Return the columns of runs and configurations in Markdown: a table per subject."""
+    return "\n\n".join(
+        f"### {title}\n\n{_subject_table(chain.from_iterable(map(list_family, families)))}"
+        for title, families in SUBJECTS.items()
+    )
+
+
+def _subject_table(metrics: Iterable[Metric]) -> str:
+    """Return the rows of the columns that both tables have, then of those that one of them has."""
+    both, of_runs, of_configurations = {TableName.RUNS, TableName.CONFIGURATIONS}, [], []
+    lines = ["| column | meaning |", "|---|---|"]
+    for metric in metrics:
+        tables = both & set(metric.tables)
+        if tables == both:
+            lines.append(_column_line(metric))
+        elif tables:
+            (of_runs if TableName.RUNS in tables else of_configurations).append(_column_line(metric))
+    for table, rows in ((TableName.RUNS, of_runs), (TableName.CONFIGURATIONS, of_configurations)):
+        if rows:
+            lines += [f"| **only in `{table}`** | |", *rows]
+    return "\n".join(lines)
+
+
 def column_table(table: TableName) -> str:
     """Return a table in Markdown: each column, and first the names of those that `runs` has with the same meaning."""
-    lines = _column_lines(table)
-    of_runs = {} if table == TableName.RUNS else _column_lines(TableName.RUNS)
-    same = [name for name, line in lines.items() if of_runs.get(name) == line]
-    shared = f"The same as in `runs`: {', '.join(f'`{name}`' for name in same)}.\n\n" if same else ""
-    header = "| column | unit | type | definition |\n|---|---|---|---|\n"
-    return shared + header + "\n".join(line for name, line in lines.items() if name not in same)
+    columns, of_runs = list_columns(table), set(list_columns(TableName.RUNS))
+    same = [f"`{column.name}`" for column in columns if column in of_runs]
+    lines = [
+        "| column | meaning |",
+        "|---|---|",
+        *(_column_line(column) for column in columns if column not in of_runs),
+    ]
+    shared = textwrap.fill(f"Also, as in `runs`: {', '.join(same)}.", MAX_WIDTH, break_on_hyphens=False)
+    return f"{shared}\n\n" + "\n".join(lines)
 
 
-def _column_lines(table: TableName) -> dict[str, str]:
-    return {
-        column.name: f"| `{column.name}` | {column.unit} | {column.dtype_in(table)} | {column.definition} |"
-        for column in list_columns(table)
-    }
+def _column_line(metric: Metric) -> str:
+    """Return the row of a column, with its unit, and ± if it has the columns of a CI."""
+    unit = f" ({metric.unit})" if metric.unit else ""
+    interval = " ±" if len(metric.columns) > 1 else ""
+    return f"| `{metric.name}`{unit}{interval} | {metric.definition} |"
 
 
 def study_files_page() -> str:
     """Return ``docs/study-files.md`` with its tables of parameters generated again; the rest is unchanged."""
     page = STUDY_FILES_PAGE.read_text(encoding="utf-8")
-    page = between_markers(page, "parameters", parameter_table(study_parameters()))
+    selftest = parameters_in_scope(Scope.SELFTEST)
+    usable = {name: parameter for name, parameter in study_parameters().items() if name not in selftest}
+    page = between_markers(page, "parameters", parameter_table(usable))
     return between_markers(page, "measurement", parameter_table(parameters_in_scope(Scope.MEASUREMENT)))
 
 
@@ -114,38 +167,43 @@ def log_formats_page() -> str:
 
 
 def format_table(formats: Sequence[Format]) -> str:
-    """Return a table in Markdown: the name of each format, its program, the number that is read, and its traps."""
-    lines = ["| `format` | program | read, the best first | note |", "|---|---|---|---|"]
+    """Return a table in Markdown: the name of each format, its program, the numbers that are read, and its traps."""
+    lines = ["| `format` | program | read, best first | note |", "|---|---|---|---|"]
     for format_ in formats:
-        names = [format_.metrics[name].printed for name in format_.throughput_metrics if name in format_.metrics]
-        read = "; ".join(dict.fromkeys(names)) or "nothing"
+        metrics = [format_.metrics[name] for name in format_.throughput_metrics if name in format_.metrics]
+        read = ", ".join(dict.fromkeys(map(_printed_number, metrics))) or "nothing"
         notes = "; ".join(format_.traps).replace("|", "\\|")
-        lines.append(f"| `{format_.name}` | {format_.title}: {format_.program} | {read} | {notes} |")
+        lines.append(f"| `{format_.name}` | {format_.program.partition(',')[0]} | {read} | {notes} |")
     return "\n".join(lines)
 
 
-def renamed_page() -> str:
-    """Return ``docs/renamed.md`` with its table of old and new names generated again."""
-    lines = ["| old | new | where |", "|---|---|---|"]
-    for where, names in (
-        ("parameter: study file, column", renamed.PARAMETERS),
-        ("study file", renamed.STUDY_KEYS),
-        ("value of `order` in a study file", renamed.ORDERS),
-        ("cluster file", renamed.CLUSTER_KEYS),
-        ("column", renamed.COLUMNS),
-    ):
-        lines += [f"| `{old}` | `{new}` | {where} |" for old, new in names.items()]
-    return between_markers(RENAMED_PAGE.read_text(encoding="utf-8"), "renamed", "\n".join(lines))
+def _printed_number(metric: PrintedMetric) -> str:
+    """Return the unit of a number that programs print, with its scope unless that is the job."""
+    number = "steps/s" if metric.inverse else metric.unit or "unitless"
+    if metric.scope is not MetricScope.JOB:
+        number += f"/{metric.scope}"
+    if metric.cumulative:
+        number += f" (mean since {'epoch' if metric.restarts_each_epoch else 'start'})"
+    return number
 
 
 def parameter_table(parameters: Mapping[str, Parameter]) -> str:
-    """Return a table in Markdown: default, valid values and meaning of each parameter."""
-    lines = ["| parameter | default | values | meaning |", "|---|---|---|---|"]
+    """Return a table in Markdown: valid values, the default in bold, and meaning of each parameter."""
+    lines = ["| parameter | values | meaning |", "|---|---|---|"]
     for name, parameter in parameters.items():
-        default = "must be given" if parameter.default is None else f"`{value_text(parameter.default)}`"
         meaning = f"{parameter.meaning}; {parameter.note}" if parameter.note else parameter.meaning
-        lines.append(f"| `{name}` | {default} | {_valid_values(parameter)} | {meaning} |")
+        lines.append(f"| `{name}` | {_values_with_default(parameter)} | {meaning} |")
     return "\n".join(lines)
+
+
+def _values_with_default(parameter: Parameter) -> str:
+    """Return the valid values of a parameter in Markdown, the default in bold; required: there is none."""
+    values = _valid_values(parameter).replace(" to ", "–")
+    default = "required" if parameter.default is None else f"**`{value_text(parameter.default)}`**"
+    plain = default.replace("*", "")
+    if plain in values.split(", "):
+        return ", ".join(default if value == plain else value for value in values.split(", "))
+    return default if values == _SEE_MEANING else f"{default}; {values}"
 
 
 def run_notebook() -> str:
@@ -209,10 +267,10 @@ GENERATED: dict[Path, Callable[[], str]] = {
     PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(
         cluster_file_model(launcher_sections(launchers.by_name()))
     ),
+    COMMANDS_PAGE: commands_page,
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,
     LOG_FORMATS_PAGE: log_formats_page,
-    RENAMED_PAGE: renamed_page,
     RUN_NOTEBOOK: run_notebook,
     ENVIRONMENT_FILE: environment_file,
 }

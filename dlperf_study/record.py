@@ -7,7 +7,7 @@
         if not recorder.step(loss):
             break
 
-In a study every rank writes its rank log, as ``docs/run-records.md`` shows, after the last requested step. Outside
+In a study every rank writes its rank log, as ``docs/files.md`` shows, after the last requested step. Outside
 of one, without ``DLPERF_STUDY_RECORD`` in the environment, nothing is recorded.
 """
 

@@ -1,4 +1,4 @@
-"""Writes evidence folders as ``docs/run-records.md`` describes them, with constructed timings.
+"""Writes evidence folders as ``docs/files.md`` describes them, with constructed timings.
 
 The numbers are made up and must never be shown as measurements.
 """

@@ -1,4 +1,4 @@
-"""The page on adding a part, performed: its examples go into a copy of the project, are planned, and pass its tests."""
+"""The page on plugins, performed: its examples go into a copy of the project, are planned, and pass its tests."""
 
 import os
 import re
@@ -16,13 +16,17 @@ from tests.docs import DOCS, blocks
 #: The block of each section, by the heading and the language, and the file it becomes.
 FILES = {
     ("A model", "python"): "dlperf_study/training/models/softmax_regression.py",
-    ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
-    ("A framework", "python"): "dlperf_study/training/frameworks/paddle_bound_threads.py",
-    ("A data loader", "python"): "dlperf_study/training/data_loaders/black_images.py",
-    ("A launcher", "python"): "dlperf_study/machines/launchers/one_socket.py",
-    ("A check of the audit", "python"): "dlperf_study/audit/checks/enough_digits.py",
+    ("A log format", "python"): "dlperf_study/logs/formats/my_trainer.py",
+    ("A log format", "text"): "tests/logs/samples/my_trainer_constructed.log",
+    ("An audit check", "python"): "dlperf_study/audit/checks/enough_digits.py",
     ("A published source", "yaml"): "dlperf_study/audit/published/sources/my_report.yaml",
     ("A published source", "csv"): "dlperf_study/audit/published/sources/my_report.csv",
+}
+#: The examples that the page links to, and the folder of the package that each belongs to.
+EXAMPLES = {
+    "frameworks/paddle_bound_threads.py": "dlperf_study/training/frameworks",
+    "data_loaders/black_images.py": "dlperf_study/training/data_loaders",
+    "launchers/one_socket.py": "dlperf_study/machines/launchers",
 }
 #: Lines that a section adds to a file: heading, language and number of the block, the file, and the line before them.
 INSERTIONS = (
@@ -59,6 +63,7 @@ TESTS = (
         "tests/test_columns.py",
     ),
     *("tests/test_generated.py", "tests/test_notebooks.py", "tests/core/test_registry.py"),
+    "tests/logs/ingest/test_own_formats.py",
 )
 TESTS_OF_PARTS = (
     *(
@@ -68,12 +73,15 @@ TESTS_OF_PARTS = (
     ),
     "tests/logs/test_formats.py",
 )
+#: Lists the files of the checkout, new ones included.
+LIST = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
 NEW_NAMES = ("softmax_regression", "black_images", "my_trainer")
 
 
 def section(heading: str) -> str:
     """Return a section of the page."""
-    return (DOCS / "adding-a-part.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    text = (DOCS / "plugins.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1]
+    return re.split(r"\n##+ ", text)[0]
 
 
 def block(heading: str, language: str, number: int = 0) -> str:
@@ -96,18 +104,18 @@ def insert(file: Path, after: str, lines: str) -> None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with every example of the page."""
     folder = tmp_path_factory.mktemp("project")
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=True, text=True).stdout
+    listed = subprocess.run(LIST, cwd=PROJECT, capture_output=True, check=True, text=True).stdout
     # A file that was deleted stays listed until the deletion is committed or staged.
-    for name in filter(lambda name: name and (PROJECT / name).exists(), tracked.split("\0")):
+    for name in filter(lambda name: name and (PROJECT / name).exists(), listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / name, folder / name)
     for (heading, language), name in FILES.items():
         (folder / name).write_text(block(heading, language), encoding="utf-8")
     for heading, language, number, name, after in INSERTIONS:
         insert(folder / name, after, block(heading, language, number))
+    for example, target in EXAMPLES.items():
+        shutil.copy(DOCS / "examples" / "plugins" / example, folder / target)
     add_page(folder)
-    sample = "step=10 loss 6.9, speed: 4.0 samples/s\n"
-    (folder / "tests/logs/samples/my_trainer_constructed.log").write_text(sample, encoding="utf-8")
     assert python(folder, "-m", "dlperf_study.generated").returncode == 0
     return folder
 
@@ -122,7 +130,7 @@ def add_page(folder: Path) -> None:
     study.write_text(sections, encoding="utf-8")
     new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
-    for file, line in (("notebooks/index.ipynb", "quality.ipynb"), ("docs/by-hand.md", "`quality.ipynb`")):
+    for file, line in (("notebooks/index.ipynb", "quality.ipynb"), ("docs/notebooks.md", "`quality.ipynb`")):
         lines = (folder / file).read_text(encoding="utf-8").splitlines(keepends=True)
         [position] = [index for index, text in enumerate(lines) if line in text]
         lines.insert(position, lines[position].replace("quality", "new_page"))
@@ -172,9 +180,14 @@ def run_tests(copy: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_every_section_with_code_is_performed():
+def test_every_example_is_performed():
     performed = {heading for heading, *_ in [*FILES, *INSERTIONS]}
-    page = (DOCS / "adding-a-part.md").read_text(encoding="utf-8")
-    with_code = {text.partition("\n")[0] for text in page.split("\n## ")[1:] if re.search("```(python|csv|text)", text)}
+    page = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    sections = re.split(r"\n##+ ", page)[1:]
+    with_code = {text.partition("\n")[0] for text in sections if re.search("```(python|csv|text)", text)}
     assert with_code == performed
-    assert blocks(DOCS / "adding-a-part.md", "python")
+    assert blocks(DOCS / "plugins.md", "python")
+    folder = DOCS / "examples" / "plugins"
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+    linked = set(re.findall(r"\(examples/plugins/([^)]+)\)", page))
+    assert files == linked == set(EXAMPLES)

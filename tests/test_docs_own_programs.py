@@ -1,6 +1,7 @@
-"""The page on programs of users: every key, placeholder and example, and what a program gets of the numbers."""
+"""The page on your own script: every key, placeholder and example, and which numbers it gets."""
 
 import re
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import value_text
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS, Program
+from dlperf_study.study.program import DERIVED_PLACEHOLDERS, Program
 from dlperf_study.study.program_section import ProgramSection
 from dlperf_study.study.study_file import load_study
 from tests.docs import DOCS, first_cells
@@ -23,9 +24,10 @@ ROWS = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", (DOCS / "own-pro
 NUMBERS = {column: row[1:] for row in ROWS if len(row) == 5 for column in re.findall(r"`([a-z_0-9]+)`", row[0])}
 
 
-def test_the_page_has_every_start_and_every_key_with_its_default():
-    assert first_cells(PAGE, "## Start") == list(STARTS)
-    assert first_cells(PAGE, "## With a study file") == list(ProgramSection.model_fields)
+def test_the_page_has_every_way_to_launch_and_every_key_with_its_default():
+    launch = ProgramSection.model_fields["launch"].annotation
+    assert first_cells(PAGE, "## Launchers") == list(get_args(launch))
+    assert first_cells(PAGE, "## Study file keys") == list(ProgramSection.model_fields)
     page = (DOCS / "own-programs.md").read_text(encoding="utf-8")
     for name, field in ProgramSection.model_fields.items():
         if isinstance(field.default, str):
@@ -57,4 +59,4 @@ def test_a_program_gets_what_the_page_says(way, tmp_path):
     assert list(configurations["runs_completed"]) == [3, 3]
     two_devices = configurations.iloc[-1]
     has = {name: bool(pd.notna(two_devices[name])) for name in NUMBERS}
-    assert has == {name: not cells[WAYS.index(way)].startswith("no") for name, cells in NUMBERS.items()}
+    assert has == {name: not cells[WAYS.index(way)].startswith("–") for name, cells in NUMBERS.items()}

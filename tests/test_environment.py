@@ -129,19 +129,21 @@ def test_the_lock_has_no_library_for_gpus():
 
 
 def test_a_framework_has_one_version_in_the_extra_the_lock_and_the_page():
-    pages = {"torch": "horovod.md", "horovod": "horovod.md", "tensorflow": "tensorflow.md"}
-    for extra, page in pages.items():
+    page = (PROJECT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    assert f"PaddlePaddle {pins()['paddlepaddle']}" in page
+    names = {"torch": "PyTorch", "horovod": "Horovod", "tensorflow": "TensorFlow"}
+    for extra, name in names.items():
         [requirement] = EXTRAS[extra]
         version = pins()[requirement.name]
         assert str(requirement) == f"{requirement.name}=={version}"
-        assert str(version) in (PROJECT / "docs" / page).read_text(encoding="utf-8")
+        assert f"{name} {version}" in page
 
 
 def test_horovod_for_tensorflow_is_pinned_by_a_lock_of_its_own():
     pinned = pins(HOROVOD_TENSORFLOW.lock)
     needed = [Requirement("tensorflow-cpu==2.15.1"), Requirement("numpy<2"), *EXTRAS["horovod"]]
     assert all(pinned[requirement.name] in requirement.specifier for requirement in needed)
-    page = (PROJECT / "docs" / "tensorflow.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     assert f"TensorFlow {pinned['tensorflow-cpu']}" in page
     assert f"Horovod {pinned['horovod']}" in page
     folder = HOROVOD_TENSORFLOW.python.parents[1].name
@@ -158,9 +160,9 @@ def test_what_the_package_imports_is_declared():
     assert imported_packages - declared <= set(BROUGHT_ALONG)
 
 
-def test_every_dependency_is_in_the_page_on_libraries():
-    page = (PROJECT / "docs" / "libraries.md").read_text(encoding="utf-8")
-    main, extras = page.split("## Extras")
+def test_every_dependency_is_in_the_table_of_libraries():
+    page = (PROJECT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    main, extras = page.split("## Libraries\n")[1].split("### Extras\n")
     assert {name for row in cells(main, column=1) for name in row} == {requirement.name for requirement in DIRECT}
     wanted = {(extra, requirement.name) for extra, listed in EXTRAS.items() for requirement in listed}
     names = zip(cells(extras, column=1), cells(extras, column=2), strict=True)

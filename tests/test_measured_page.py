@@ -56,6 +56,15 @@ def test_the_pages_say_how_much_shorter_the_compiler_makes_a_step(tuned):
     assert stated in (PAGE.parent.parent / "gpu.md").read_text(encoding="utf-8")
 
 
+def test_the_page_on_gpus_has_values_of_the_page():
+    page = (PAGE.parent.parent / "gpu.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:fp32|TF32|amp)[, ].*) \|$", page.partition("## ")[0], re.MULTILINE)
+    measured = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) >= 3
+    for label, *values in (row.split(" | ") for row in rows):
+        assert any(cells[0] == f"| {label}" and cells[1] == "128" and cells[4:6] == values for cells in measured), label
+
+
 def test_the_page_says_how_far_other_configurations_differ(runs):
     others = runs[(runs["compiler"] == "none") & (runs["fused_optimizer"] != "fused")]
     others = others[~others["precision"].eq("amp_fp16")]

@@ -115,7 +115,7 @@ def test_the_index_leads_to_notebooks_and_to_files_that_are_there():
 
 
 def test_the_docs_say_what_every_notebook_does():
-    text = (PROJECT / "docs" / "by-hand.md").read_text()
+    text = (PROJECT / "docs" / "notebooks.md").read_text()
     table = "".join(line for line in text.splitlines() if line.startswith("|"))
     assert [path.name for path in NOTEBOOKS if f"`{path.name}`" not in table] == []
 

@@ -186,7 +186,7 @@ def test_a_size_that_is_none_is_refused_with_its_file(text, parts, refused):
 
 def test_a_misspelt_folder_of_parts_is_refused(parts, refused):
     write(parts / "models" / "softmax_regression.py", MODEL)
-    write(parts / "format" / "my_trainer.py", block("A format of log", "python"))
+    write(parts / "format" / "my_trainer.py", block("A log format", "python"))
     with refused(StudyFileError):
         models.names()
 
@@ -237,9 +237,9 @@ def test_a_metric_that_is_no_part_is_refused_with_its_file(text, parts, refused)
 
 def test_formats_beside_logs_and_checks_beside_a_table_are_used(tmp_path):
     (tmp_path / "studies").mkdir()
-    write(tmp_path / "far/parts/formats/my_trainer.py", block("A format of log", "python"))
-    write(tmp_path / "far/parts/checks/enough_digits.py", block("A check of the audit", "python"))
-    steps = "".join(f"step={step} loss 6.9, speed: {40 + step % 3}.5 samples/s\n" for step in range(1, 200))
+    write(tmp_path / "far/parts/formats/my_trainer.py", block("A log format", "python"))
+    write(tmp_path / "far/parts/checks/enough_digits.py", block("An audit check", "python"))
+    steps = "".join(f"[my_trainer] step {step} loss 6.9 speed {40 + step % 3}.5 samples/s\n" for step in range(1, 200))
     write(tmp_path / "far/logs/1n2g/r50_b4_fp32_1.log", f"batch: 4\n{steps}")
     identified = python(tmp_path, "-m", "dlperf_study", "ingest", "far/logs", "--accept", "--no-report")
     assert "my_trainer-" in identified

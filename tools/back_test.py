@@ -26,7 +26,7 @@ def power_law(curve: Curve, units: int) -> float:
 
 #: From a curve and a number of its units to the rate there.
 METHODS: Mapping[str, Callable[[Curve, int], float]] = {
-    "same rate per device": same_rate,
+    "same throughput per device": same_rate,
     "power law": power_law,
     "node ring": predicted_throughput,
 }

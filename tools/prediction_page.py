@@ -1,7 +1,5 @@
-"""Write the tables of ``docs/prediction.md``: ``python -m tools.prediction_page``."""
+"""Write the tables of ``docs/predict.md``: ``python -m tools.prediction_page``."""
 
-import math
-import statistics
 from collections.abc import Iterator, Mapping
 
 from dlperf_study.core.paths import PROJECT
@@ -10,7 +8,7 @@ from dlperf_study.prediction.curves import Unit, published_curves
 from dlperf_study.prediction.intervals import Case, is_tested, largest_left_out
 from tools.back_test import by_laboratory, errors_of, held_by_intervals
 
-DOCS_PAGE = PROJECT / "docs" / "prediction.md"
+DOCS_PAGE = PROJECT / "docs" / "predict.md"
 
 
 def groups() -> dict[str, list[Case]]:
@@ -25,7 +23,7 @@ def groups() -> dict[str, list[Case]]:
 def page(text: str) -> str:
     """Return the page with its tables made again; the rest is unchanged."""
     text = between_markers(text, "methods", "\n".join(method_table(groups())))
-    return between_markers(text, "laboratories", "\n".join(laboratory_table(groups())))
+    return between_markers(text, "coverage", "\n".join(coverage_table(groups())))
 
 
 def method_table(cases_by_group: Mapping[str, list[Case]]) -> Iterator[str]:
@@ -40,24 +38,19 @@ def method_table(cases_by_group: Mapping[str, list[Case]]) -> Iterator[str]:
         yield f"| {of_method[0].method} | {' | '.join(cells)} |"
 
 
-def laboratory_table(cases_by_group: Mapping[str, list[Case]]) -> Iterator[str]:
-    """Yield the lines of a table in Markdown: the errors at each laboratory, and what intervals without it hold."""
-    yield "| over | laboratory | series | median error | largest error | intervals | median width | they hold |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+def coverage_table(cases_by_group: Mapping[str, list[Case]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown: how many series the intervals of other laboratories contain."""
+    yield "| over | laboratories | series with an interval | coverage | lowest laboratory | upper margin |"
+    yield "|---|--:|--:|--:|--:|--:|"
     for name, cases in cases_by_group.items():
-        for laboratory, of_laboratory in by_laboratory(cases).items():
-            errors = [abs(math.expm1(case.log_error)) for case in of_laboratory]
-            held = held_by_intervals(of_laboratory)
-            cells = [name, laboratory, str(len(errors)), _percent(statistics.median(errors)), _percent(max(errors))]
-            if held.cases:
-                cells += [str(held.cases), f"+{100 * held.half_width:.0f} %", f"{100 * held.share:.0f} %"]
-            else:
-                cells += ["0", "–", "–"]
-            yield f"| {' | '.join(cells)} |"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        tested = [held for held in map(held_by_intervals, by_laboratory(cases).values()) if held.cases]
+        series = sum(held.cases for held in tested)
+        coverage = sum(held.cases * held.share for held in tested) / series
+        margins = [held.half_width for held in tested]
+        cells = [name, str(len(tested)), str(series), f"{100 * coverage:.1f} %"]
+        cells += [f"{100 * min(held.share for held in tested):.0f} %"]
+        cells += [f"+{100 * min(margins):.0f} % to +{100 * max(margins):.0f} %"]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

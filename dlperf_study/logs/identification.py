@@ -116,7 +116,7 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
     return (
         f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
         "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
-        f"{METADATA_FILE}, as docs/ingest.md shows{_proposal(files)}"
+        f"{METADATA_FILE}, as docs/import-logs.md shows{_proposal(files)}"
     )
 
 

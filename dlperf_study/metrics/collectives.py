@@ -87,9 +87,9 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     label = kind.replace("_", "-")
     title = label.capitalize()
     formula, _ = BUS_FACTORS[kind]
-    observed = f"bytes of the {label} collectives per step on the rank with the most, observed in the first step"
-    alone = f"communication-only time of the {label} collectives per step, slowest rank"
-    bandwidth = f"bytes of the {label} collectives per step / their communication-only time × {formula}"
+    observed = f"bytes of the {label} collectives per step, rank with the most"
+    alone = f"communication-only time of these {label} collectives"
+    bandwidth = f"{label} bytes / communication-only time × {formula}"
     return (
         _size(f"{kind}_bytes", f"{title} bytes", observed, value=lambda run: collective_bytes(run, kind)),
         _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, value=lambda run: seconds_alone(run, kind)),
@@ -105,8 +105,8 @@ def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
 
 
 def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
-    sent = f"bytes of the collectives per step among {meaning}"
-    alone = f"communication-only time of the collectives per step among {meaning}, slowest rank"
+    sent = f"collective bytes per step among {meaning}"
+    alone = f"communication-only time of the collectives among {meaning}"
     return (
         _size(
             f"{group}_communication_bytes",

@@ -154,6 +154,11 @@ def column_named(name: str) -> Metric:
     return COLUMNS.get(name) or text(name, name, f"{name}, a setting of the program", RC)
 
 
+def list_family(family: str) -> tuple[Metric, ...]:
+    """Return the metrics of one of this package's files, in order."""
+    return tuple(dict(_METRICS)[f"{family}.py"])
+
+
 def list_columns(table: TableName) -> tuple[Metric, ...]:
     """Return the columns of a table, in order."""
     return _columns_by_table()[table]

@@ -238,7 +238,7 @@ METRICS = (
     _communication(
         "exposed_communication_seconds",
         "Exposed communication",
-        "step − computation − input wait; below 0 if noise is larger than the exposed communication",
+        "step − computation − input wait; negative values are noise",
         unit="s",
         value=exposed_communication_seconds,
         summary=metric.Summary.MEAN,
@@ -250,8 +250,7 @@ METRICS = (
     _communication(
         "exposed_communication_share",
         "Exposed share",
-        "exposed communication / step of the same run, mean over runs; it has its own CI, because a slow "
-        "run cancels in the ratio; below 0 if noise is larger than the exposed communication",
+        "exposed communication / step of the same run; negative values are noise",
         value=exposed_communication_share,
         summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
@@ -261,9 +260,8 @@ METRICS = (
     _communication(
         "jitter_seconds",
         "Synchronisation jitter",
-        "part of exposed communication: ranks wait for whichever rank is slowest in that step; mean over "
-        "compute-only steps of the slowest rank − mean of the rank that is slowest on average; below 0 by"
-        " chance for a run; 0 with an asynchronous server; missing below 2 ms for a configuration",
+        "exposed communication caused by a different slowest rank in each step; below 2 ms not reported per "
+        "configuration",
         unit="s",
         value=_jitter_of_communication,
         summary=metric.Summary.MEAN,
@@ -274,7 +272,7 @@ METRICS = (
     _communication(
         "communication_seconds",
         "Communication-only time",
-        "slowest rank's communication-only window / transfers",
+        "communication-only time per step, slowest rank",
         unit="s",
         value=communication_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -285,8 +283,7 @@ METRICS = (
     _communication(
         "communication_latency_seconds",
         "Communication latency",
-        "time of a transfer of 0 bytes, fitted to communication-only transfers of five sizes: t = latency"
-        " + bytes / bandwidth; a CI that begins with 0 is compatible with no latency",
+        "fit of communication-only time over bytes: t = latency + bytes / bandwidth",
         unit="s",
         value=_communication_latency,
         summary=metric.Summary.MEAN,
@@ -296,7 +293,7 @@ METRICS = (
     _communication(
         "communication_bandwidth",
         "Fitted bandwidth",
-        "bandwidth of the same fit × 2(n−1)/n: bus bandwidth without the latency",
+        "bandwidth of the latency fit × 2(n−1)/n",
         unit="bytes/s",
         value=link_bandwidth,
         summary=metric.Summary.GEOMETRIC,
@@ -306,9 +303,7 @@ METRICS = (
     _communication(
         "overlap",
         "Overlap",
-        "1 − (exposed communication − synchronisation jitter) / communication-only time; above 1 only by "
-        "chance in one run; missing if threads share cores or jitter is unknown; not comparable between "
-        "frameworks",
+        "1 − (exposed communication − jitter) / communication-only time; comparable within one framework",
         value=overlap,
         summary=metric.Summary.MEAN,
         limits=(-math.inf, 1.0),
@@ -326,7 +321,7 @@ METRICS = (
     _communication(
         "bus_bandwidth",
         "Bus bandwidth",
-        "bytes / communication-only time × 2(n−1)/n; only for an all-reduce on n > 1 devices",
+        "bytes / communication-only time × 2(n−1)/n; all-reduce only",
         unit="bytes/s",
         value=bus_bandwidth,
         summary=metric.Summary.GEOMETRIC,

@@ -213,7 +213,7 @@ def denominator_metric(role: Denominator, throughput: str, pages: tuple[str, ...
     """Return the metric of a baseline's or reference's throughput; ``throughput``: its column."""
     definition, unit = f"{throughput} of the declared {role}", "samples/s"
     if throughput == "token_throughput":
-        definition, unit = f"{definition}, if ratios are of tokens/s", "tokens/s"
+        definition, unit = f"{definition}, if ratios count tokens", "tokens/s"
     return Metric(
         f"{role}_{throughput}",
         f"{role.capitalize()} {throughput.replace('_', ' ')}",
@@ -237,7 +237,7 @@ def ratio_metric(
         definition,
         C,
         unit=unit,
-        interval="of the ratio, from ratios within rounds; for independent runs, from the runs of both",
+        interval="of the ratio",
         missing=(no_ratio_to(role),),
         compared_with=role,
         of_itself="1",
@@ -249,13 +249,12 @@ def ratio_metric(
 def outcome_metrics(role: Denominator, ratio: str, label: str, significance: str) -> tuple[Metric, Metric, Metric]:
     """Return the metrics of the significance of a comparison, its margin and missing rounds."""
     definition = (
-        f"faster or slower: significantly different from the declared {role}, corrected for all comparisons of the "
-        "study (Holm); equal: shown to differ by at most the study's target CI width (5 % without a target); no "
-        "significant difference: neither was shown; too few runs: this many comparisons need more runs; background "
-        "load: fewer than three runs without it; missing without a CI"
+        f"faster or slower: significantly different from the declared {role} (Holm-corrected); equal: differs by at "
+        "most the target CI (5 % without a target); no significant difference: neither; too few runs: for this many "
+        "comparisons; background load: fewer than three undisturbed runs"
     )
-    margin = f"x: the throughput is between 1/(1+x) and 1+x times the throughput of the declared {role}, by its 95 % CI"
-    rounds = "further rounds needed for a result: *faster*, *slower* or *equal*"
+    margin = f"x: the 95 % CI of the ratio to the declared {role} is within 1/(1+x) and 1+x"
+    rounds = "further rounds needed for faster, slower or equal"
     return (
         text(significance, f"Against {role}", definition, C, compared_with=role, shown=Shown.SIGNIFICANCE),
         Metric(f"{ratio}_equal_within", f"{label}, equal within", margin, C),
@@ -268,10 +267,10 @@ def _difference(part: str, label: str, meaning: str) -> Metric:
     return Metric(
         f"{part}_difference_seconds",
         f"{label}, difference",
-        f"{meaning} − {meaning} of the declared reference, mean over common rounds; negative is faster",
+        f"{meaning} minus the declared reference's, mean over common rounds",
         C,
         unit="s",
-        interval="of the difference: from differences within common rounds",
+        interval="of the difference",
         missing=(lambda gap: gap.difference_obstacle(needs_significance=False),),
         compared_with="reference",
         of_itself="0",
@@ -282,7 +281,7 @@ def _difference(part: str, label: str, meaning: str) -> Metric:
 
 DIFFERENCES = (
     _difference("step", "Step", "step"),
-    _difference("broken_down_step", "Step in parts", "step of the runs that measured its parts"),
+    _difference("broken_down_step", "Step in parts", "step of the runs with a breakdown"),
     _difference("compute", "Computation", "computation"),
     _difference("input", "Input wait", "input wait"),
     _difference("exposed_communication", "Exposed", "exposed communication"),
@@ -303,9 +302,7 @@ METRICS = (
     text(
         "largest_difference",
         "Main cause",
-        "main cause of a significant difference: computation, input or communication, if the CIs of its "
-        "difference and of its excess over each other difference exclude 0; several parts, if several "
-        "differences exclude 0; else undecided; missing unless faster or slower",
+        "main cause of a significant difference: computation, input, communication, several parts or undecided",
         C,
         missing=(lambda gap: gap.difference_obstacle(needs_significance=True),),
         compared_with="reference",

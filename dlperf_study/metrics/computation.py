@@ -304,7 +304,7 @@ METRICS = (
     _part(
         "broken_down_step_seconds",
         "Step in parts",
-        "step of the runs that measured its parts, which add up to it",
+        "step time of the runs with a breakdown; its parts add up to it",
         unit="s",
         value=broken_down_step_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -313,9 +313,7 @@ METRICS = (
     _part(
         "compute_seconds",
         "Computation",
-        "compute-only step of the slowest rank, input wait included: mean over ranks, before and after "
-        "training, + excess of the slowest rank, selected by medians of one half and measured by medians "
-        "of the other; without communication, the step without input wait",
+        "slowest rank's compute-only step, input wait excluded; one half selects that rank, the other measures it",
         unit="s",
         value=compute_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -326,9 +324,7 @@ METRICS = (
     _part(
         "input_seconds",
         "Input wait",
-        "step time added by data stalls: largest computation + wait of a rank − computation; if "
-        "computation was not measured, the largest wait of a rank (upper bound); a CI that begins with 0 "
-        "is compatible with no wait",
+        "step time added by data stalls; without measured computation, the largest wait of a rank",
         unit="s",
         value=input_seconds,
         summary=metric.Summary.MEAN,
@@ -339,7 +335,7 @@ METRICS = (
     _part(
         "input_share",
         "Input share",
-        "input wait / step of the same run, mean over runs",
+        "input wait / step of the same run",
         value=input_share,
         summary=metric.Summary.SHARE,
         limits=(0.0, 1.0),
@@ -348,8 +344,7 @@ METRICS = (
     _part(
         "input_throughput",
         "Input throughput",
-        "throughput of the data loader to all devices without training: global batch / slowest rank's "
-        "time for a batch; missing if no step waits for batches",
+        "data loader alone: global batch / slowest rank's time per batch",
         unit="samples/s",
         value=input_throughput,
         summary=metric.Summary.GEOMETRIC,
@@ -364,7 +359,7 @@ METRICS = (
     _part(
         "load_balance",
         "Load balance",
-        "mean computation over ranks / computation of the slowest rank; 1: balanced; above 1 only by chance",
+        "mean computation over ranks / computation of the slowest rank; 1: balanced",
         value=load_balance,
         summary=metric.Summary.POSITIVE_MEAN,
         pages=(metric.COMMUNICATION,),

@@ -163,9 +163,7 @@ METRICS = (
     metric.Metric(
         "energy_per_sample",
         "Energy per sample",
-        "mean power / throughput; covers only the GPU boards, or for CPU runs the processor packages of "
-        "all nodes with ranks (other users included); excludes fans, power supplies and, for GPU runs, "
-        "the host",
+        "mean power / throughput; GPU boards, or CPU packages of the nodes, without host, fans and power supplies",
         unit="J/sample",
         value=energy_per_sample,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -174,8 +172,7 @@ METRICS = (
     metric.Metric(
         "mean_power",
         "Power",
-        "energy counted by all devices of the run between the first and last sample of the training "
-        "window / time between them; missing if a device has no counter or there are fewer than 3 samples",
+        "energy counted by all devices / time between first and last sample of the window",
         unit="W",
         value=mean_power,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -186,21 +183,21 @@ METRICS = (
     metric.text(
         "energy_of",
         "Energy of",
-        "devices of the energy counters: GPU boards or CPU packages",
+        "GPU boards or CPU packages",
         metric.R,
         value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
     metric.text(
         "energy_obstacle",
         "Why no energy",
-        "why the energy of the run is not reported",
+        "why energy is missing",
         metric.R,
         value=lambda run: energy_obstacle(run) or None,
     ),
     metric.whole_number(
         "telemetry_samples",
         "Samples",
-        "samples in the training window, about one per second, on the node with the fewest",
+        "samples in the measured window, node with the fewest",
         metric.R,
         value=fewest_samples,
         pages=metric.DEVICE_PAGES,
@@ -210,7 +207,7 @@ METRICS = (
     metric.Metric(
         "sampling_seconds",
         "Sampling",
-        "mean time of the node agent per sample",
+        "node agent's mean time per sample",
         metric.R,
         unit="s",
         value=sampling_seconds,

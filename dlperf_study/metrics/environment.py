@@ -109,7 +109,7 @@ METRICS = (
     metric.text(
         "communication",
         "Communication",
-        "gradient communication: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
+        "gradient communication: all_reduce, push_pull, synchronous_push_pull or none",
         metric.R,
         value=_read_rank("communication"),
         pages=(metric.COMMUNICATION,),
@@ -128,23 +128,19 @@ METRICS = (
     metric.recorded(
         "interconnect",
         "Interconnect",
-        "interconnect; for measured runs, from the cluster file",
+        "interconnect, from the cluster file or the published source",
         _read_cluster("interconnect"),
         tables=metric.RP,
         same_within=metric.STUDY,
     ),
-    metric.text(
-        "host", "Host", "names of the hosts of the ranks", metric.R, value=lambda run: ", ".join(list_hosts(run))
-    ),
-    metric.recorded(
-        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _read_cluster("launcher")
-    ),
-    metric.recorded("addresses", "Addresses", "address and network interface of each node", _addresses),
-    metric.text("library", "Library", "framework library of the ranks", metric.R, value=_read_rank("library")),
+    metric.text("host", "Host", "host names of the ranks", metric.R, value=lambda run: ", ".join(list_hosts(run))),
+    metric.recorded("launcher", "Launcher", "local, ssh, slurm or kubernetes", _read_cluster("launcher")),
+    metric.recorded("addresses", "Addresses", "address and network interface per node", _addresses),
+    metric.text("library", "Library", "framework library", metric.R, value=_read_rank("library")),
     metric.text(
         "library_version",
         "Library version",
-        "version of this library",
+        "version of the framework library",
         metric.R,
         value=_read_rank("library_version"),
         same_within="framework",
@@ -152,7 +148,7 @@ METRICS = (
     metric.text(
         "communication_library",
         "Communication library",
-        "library of the gradient communication: NCCL with its version, or gloo, which has none; missing for any other",
+        "NCCL with its version, or gloo",
         metric.R,
         value=_read_rank("communication_library"),
         same_within="framework",
@@ -160,31 +156,29 @@ METRICS = (
     metric.recorded(
         "gpu_driver",
         "GPU driver",
-        "version of the GPUs' driver; several if nodes differ",
+        "GPU driver version; several if nodes differ",
         _gpu_driver,
         same_within=metric.STUDY,
     ),
     metric.recorded(
         "cuda_version",
         "CUDA",
-        "version that the library is built with; GPU runs only",
+        "CUDA version of the library build",
         _gpu_library("cuda"),
         same_within="framework",
     ),
     metric.recorded(
         "cudnn_version",
         "cuDNN",
-        "version that the library is built with; GPU runs only",
+        "cuDNN version of the library build",
         _gpu_library("cudnn"),
         same_within="framework",
     ),
-    metric.recorded(
-        "cpu_model", "CPU", "model of the processor", _read_hardware("cpu_model"), same_within=metric.STUDY
-    ),
+    metric.recorded("cpu_model", "CPU", "CPU model", _read_hardware("cpu_model"), same_within=metric.STUDY),
     metric.recorded(
         "cpu_mhz",
         "CPU clock",
-        "clock of the first core just before the run, from the kernel",
+        "clock of the first core before the run",
         _read_hardware("cpu_mhz"),
         unit="MHz",
         dtype=metric.Dtype.FLOAT,
@@ -192,7 +186,7 @@ METRICS = (
     metric.recorded(
         "cpu_cache_bytes",
         "CPU cache",
-        "largest cache of the first core, shared or not",
+        "largest cache of the first core",
         _read_hardware("cpu_cache_bytes"),
         unit="bytes",
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -201,7 +195,7 @@ METRICS = (
     metric.recorded(
         "cores",
         "Cores",
-        "logical cores the run could use on its host",
+        "logical cores available to the run",
         _read_hardware("cores"),
         pages=metric.THROUGHPUT_PAGES,
         diagnose=too_few_cores,
@@ -211,8 +205,7 @@ METRICS = (
     metric.Metric(
         "machine_speed",
         "Machine speed",
-        "iterations/s of a fixed loop of integer arithmetic, run by each rank before and after the "
-        "training window: geometric mean; for diagnostics only",
+        "iterations of a fixed integer loop, geometric mean; for diagnostics",
         metric.R,
         unit="1/s",
         value=machine_speed,
@@ -220,7 +213,7 @@ METRICS = (
     metric.recorded(
         "memory_bytes",
         "Memory",
-        "memory of the host",
+        "host memory",
         _read_hardware("memory_bytes"),
         unit="bytes",
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -229,14 +222,14 @@ METRICS = (
     metric.recorded(
         "python_version",
         "Python",
-        "version of Python",
+        "Python version",
         lambda run: run.facts["environment"]["software"].get("python"),
         same_within="framework",
     ),
     metric.recorded(
         "system",
         "System",
-        "operating system and kernel of the host, from Python",
+        "operating system and kernel",
         lambda run: run.facts["environment"]["software"].get("system"),
     ),
     metric.recorded(
@@ -249,24 +242,20 @@ METRICS = (
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),
     metric.recorded("program_command", "Command", "command of the user's program", _read_program("command")),
-    metric.recorded(
-        "program_commit", "Commit of the program", "commit checked out in the folder of the program", _program_commit
-    ),
-    metric.recorded("program_remote", "Repository", "git remote of that commit", _read_program("remote")),
-    metric.recorded(
-        "steps_from", "Step times from", "the recorder, or the format of the program's log", _read_program("steps")
-    ),
+    metric.recorded("program_commit", "Commit of the program", "commit of the program's folder", _program_commit),
+    metric.recorded("program_remote", "Repository", "git remote of the program", _read_program("remote")),
+    metric.recorded("steps_from", "Step times from", "recorder or log format", _read_program("steps")),
     metric.recorded(
         "git_commit",
         "Commit",
-        "commit of the benchmark code; for an installed package its version, such as v0.1.0",
+        "benchmark code commit, or version if installed",
         _code_version,
         same_within=metric.STUDY,
     ),
     metric.recorded(
         "git_dirty",
         "Uncommitted",
-        "whether the checkout had uncommitted files",
+        "checkout with uncommitted files",
         lambda run: run.facts["environment"]["git"].get("dirty"),
         dtype=metric.Dtype.OPTIONAL_FLAG,
         same_within=metric.STUDY,

@@ -195,8 +195,7 @@ METRICS = (
     metric.whole_number(
         "peak_device_bytes",
         "Peak of the GPU",
-        "peak memory in use on one GPU (NVML), over the samples of the training window; includes all "
-        "processes and memory that libraries reserve",
+        "sampled peak memory use of one GPU, all processes (NVML)",
         unit="bytes",
         value=_over_samples("memory_used_bytes", max),
         summary=metric.Summary.LARGEST,
@@ -205,8 +204,7 @@ METRICS = (
     metric.whole_number(
         "peak_host_bytes",
         "Peak of the host",
-        "peak memory in use on one host, over the samples of the training window; includes all processes,"
-        " excludes the page cache",
+        "sampled peak memory use of one host, page cache excluded",
         unit="bytes",
         value=peak_host_bytes,
         summary=metric.Summary.LARGEST,
@@ -215,7 +213,7 @@ METRICS = (
     _of_gpus(
         "gpu_temperature",
         "Temperature",
-        "maximum over all GPUs and samples of the training window (NVML)",
+        "maximum over GPUs and samples (NVML)",
         unit="°C",
         value=_over_samples("temperature_celsius", max),
         summary=metric.Summary.LARGEST,
@@ -224,7 +222,7 @@ METRICS = (
     _of_gpus(
         "gpu_utilisation",
         "GPU busy",
-        "share of time with a running kernel on the GPU (NVML); mean over samples of the training window and over GPUs",
+        "share of time with a running kernel (NVML), mean over GPUs",
         value=_over_samples("utilisation", fmean),
         summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
@@ -234,7 +232,7 @@ METRICS = (
     _of_gpus(
         "sm_clock",
         "SM clock",
-        "clock of the GPU's cores; mean over samples of the training window and over GPUs",
+        "mean clock of the GPU cores",
         unit="MHz",
         value=_over_samples("sm_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
@@ -244,7 +242,7 @@ METRICS = (
     _of_gpus(
         "memory_clock",
         "Memory clock",
-        "clock of the GPU's memory; mean over samples of the training window and over GPUs",
+        "mean clock of the GPU memory",
         unit="MHz",
         value=_over_samples("memory_clock_mhz", fmean),
         summary=metric.Summary.POSITIVE_MEAN,
@@ -252,8 +250,7 @@ METRICS = (
     _of_gpus(
         "clock_limited_share",
         "Clock limited",
-        "share of samples of the training window in which power or temperature limited the clock of a GPU"
-        " (NVML); of the most limited GPU",
+        "share of samples with a clock limited by power or temperature (NVML), most limited GPU",
         value=clock_limited_share,
         summary=metric.Summary.MEAN,
         limits=(0.0, 1.0),
@@ -263,15 +260,14 @@ METRICS = (
     metric.text(
         "clock_limits",
         "Clock limits",
-        "limits of the clock, with their share of the samples",
+        "clock limits with their share of samples",
         metric.R,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
     metric.whole_number(
         "other_processes",
         "Other processes",
-        "number of processes outside the run that used its GPUs in the training window (NVML); missing if"
-        " process IDs are ambiguous, as in a container",
+        "processes outside the run on its GPUs (NVML); missing if process IDs are ambiguous",
         metric.R,
         value=number_of_foreign_processes,
         pages=metric.DEVICE_PAGES,

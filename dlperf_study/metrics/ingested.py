@@ -143,46 +143,39 @@ def no_wall_throughput_of_run(row: Any) -> str:
 
 
 METRICS = (
-    metric.text("log_format", "Format", "ingested logs: log format", metric.R),
+    metric.text("log_format", "Format", "log format", metric.R),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
-    metric.text("printed_throughput", "Printed as", "ingested logs: unit and scope of the printed number", metric.R),
-    metric.text(
-        "merge_rule", "Merged by", "ingested logs: how throughputs of ranks are merged into the job's", metric.R
-    ),
-    metric.whole_number(
-        "printed_lines", "Printed", "ingested logs: number of throughputs of the whole job", metric.R, unit="lines"
-    ),
+    metric.text("printed_throughput", "Printed as", "unit and scope of the printed number", metric.R),
+    metric.text("merge_rule", "Merged by", "rule that merges ranks into the job", metric.R),
+    metric.whole_number("printed_lines", "Printed", "printed throughputs of the whole job", metric.R, unit="lines"),
     metric.whole_number(
         "steady_lines",
         "Steady",
-        "ingested logs: number of these throughputs that count",
+        "printed throughputs that count",
         metric.R,
         unit="lines",
         explained_by="steady_window",
     ),
-    metric.text("steady_window", "Left out", "ingested logs: throughputs that do not count, with the reason", metric.R),
+    metric.text("steady_window", "Left out", "excluded throughputs, with the reason", metric.R),
     metric.text(
         "behaviour",
         "Behaviour",
-        "ingested logs, without slow and fast lines: flat; warm-up, the last throughput level is the "
-        "fastest; slow-down, it is not; or no steady state, the log is too short or not steady; missing "
-        "if there are too few lines",
+        "flat; warm-up: the last throughput level is the fastest; slow-down: it is not; no steady state: "
+        "too short or unsteady",
         metric.R,
         explained_by="throughput_levels",
     ),
     metric.text(
         "throughput_levels",
         "Throughput levels",
-        "ingested logs with several levels, without slow and fast lines and the start-up: throughput and "
-        "steps of each level",
+        "throughput and steps of each level of the log",
         metric.R,
     ),
     metric.Metric(
         "wall_throughput",
         "Throughput by the clock",
-        "ingested logs with times: samples / seconds from the end of the start-up to the last line, "
-        "stalls included; missing if the times are too coarse or contradict the printed throughputs",
+        "samples / seconds by the log's timestamps after start-up, stalls included",
         metric.R,
         unit="samples/s",
         missing=(metric.only_in_tokens,),
@@ -191,16 +184,14 @@ METRICS = (
     metric.text(
         "wall_obstacle",
         "No throughput by the clock because",
-        "ingested logs: why there is no throughput by the clock; else empty",
+        "why there is no throughput by timestamps",
         metric.R,
     ),
-    metric.text(
-        "fixed_window", "Fixed window", "ingested logs: the steps that DLPerf selects from such logs", metric.R
-    ),
+    metric.text("fixed_window", "Fixed window", "steps that DLPerf selects from such logs", metric.R),
     metric.Metric(
         "fixed_window_throughput",
         "Throughput, fixed window",
-        "ingested logs: samples / seconds of the steps that DLPerf selects, start-up and stalls included",
+        "samples / seconds of the steps that DLPerf selects",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),
@@ -209,8 +200,7 @@ METRICS = (
     metric.Metric(
         "fixed_window_clock_throughput",
         "Throughput by the clock, fixed window",
-        "ingested logs with times: samples / seconds from the first to the last step that DLPerf selects;"
-        " the rule of its extract_paddle_logs_time.py",
+        "samples / seconds by timestamps of the steps that DLPerf selects",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
@@ -219,8 +209,7 @@ METRICS = (
     metric.Metric(
         "fixed_window_mean_step_throughput",
         "Mean per-step throughput, fixed window",
-        "ingested logs: arithmetic mean of the throughputs printed at the steps that DLPerf selects, as "
-        "DLPerf published it",
+        "arithmetic mean of the throughputs printed at the steps that DLPerf selects",
         unit="samples/s",
         summary=metric.Summary.GEOMETRIC,
         missing=(metric.only_in_tokens, no_fixed_window),

@@ -251,7 +251,7 @@ class Metric:
             return (self,)
         columns = [self]
         for short, end in (("low", "lower"), ("high", "upper")):
-            definition = f"{end} bound of the 95 % CI {self.interval or 'of the mean over runs'}"
+            definition = f"{end} bound of the 95 % CI {self.interval or 'of the mean'}"
             name, label = f"{self.name}_{short}", f"{self.label}, {short}"
             columns.append(Metric(name, label, definition, C, unit=self.unit, dtype=self.dtype))
         return tuple(columns)

@@ -61,8 +61,7 @@ METRICS = (
     Metric(
         "network_throughput",
         "Network",
-        "bytes/s of the busiest network interface of any node in the training window, both directions, "
-        "all programs; on one node it is traffic of other programs, because ranks use loopback",
+        "busiest network interface in the measured window, both directions, all programs",
         unit="bytes/s",
         value=network_throughput,
         summary=Summary.MEAN,
@@ -73,8 +72,7 @@ METRICS = (
     Metric(
         "network_throughput_before",
         "Network before",
-        "network traffic from when the nodes were ready until the first rank trained: other programs, and"
-        " libraries read over the network",
+        "busiest network interface between node start-up and training, all programs",
         unit="bytes/s",
         value=network_throughput_before,
         summary=Summary.MEAN,

@@ -55,14 +55,14 @@ METRICS = (
     metric.recorded(
         "configuration_id",
         "Configuration",
-        "readable, unique name of the configuration",
+        "unique, readable name",
         lambda run: run.configuration_id,
         tables=metric.ALL,
     ),
     metric.recorded(
         "repetition",
         "Repetition",
-        "number of the run of its configuration",
+        "run number within its configuration, from 1",
         lambda run: run.repetition,
         tables=(*metric.RS, *metric.D, *metric.P),
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -71,7 +71,7 @@ METRICS = (
     metric.recorded(
         "world_size",
         "Devices",
-        "nodes × devices per node; one training process each",
+        "nodes × devices per node",
         lambda run: run.configuration.world_size,
         tables=metric.RCP,
         dtype=metric.Dtype.INTEGER,
@@ -79,7 +79,7 @@ METRICS = (
     metric.recorded(
         "global_batch",
         "Global batch",
-        "batch per device × data-parallel ranks",
+        "local batch size × data-parallel groups",
         lambda run: run.configuration.global_batch,
         tables=metric.RCP,
         unit="samples",
@@ -88,7 +88,7 @@ METRICS = (
     _planned(
         "unsupported_reason",
         "Unsupported because",
-        "why the configuration is not supported here; else missing",
+        "why it cannot run here",
         value=attrgetter("unsupported"),
     ),
     _planned(
@@ -100,20 +100,20 @@ METRICS = (
     _planned(
         "is_baseline",
         "Is baseline",
-        "whether the configuration is its own declared baseline",
+        "it is its own baseline",
         value=attrgetter("is_baseline"),
         dtype=metric.Dtype.FLAG,
     ),
     _planned(
         "reference_id",
         "Reference",
-        "declared reference of the comparison",
+        "declared comparison baseline (reference)",
         value=attrgetter("reference_id"),
     ),
     _planned(
         "is_reference",
         "Is reference",
-        "whether the configuration is its own declared reference",
+        "it is its own reference",
         value=attrgetter("is_reference"),
         dtype=metric.Dtype.FLAG,
     ),
@@ -128,7 +128,7 @@ METRICS = (
     metric.Metric(
         "runs_completed",
         "Runs completed",
-        "runs whose status is completed",
+        "completed runs",
         metric.C,
         unit="runs",
         dtype=metric.Dtype.INTEGER,
@@ -137,8 +137,7 @@ METRICS = (
     metric.whole_number(
         "runs_counted",
         "Runs counted",
-        "completed runs that the numbers use: runs without background load, or all completed runs if "
-        "fewer than three are without",
+        "runs in the statistics: undisturbed completed runs, or all completed runs if these are fewer than three",
         metric.C,
         unit="runs",
         shown=metric.Shown.PLAIN,
@@ -146,7 +145,7 @@ METRICS = (
     metric.text(
         "problem",
         "Problem",
-        "errors among the diagnostics, which make a number of this configuration doubtful; missing without errors",
+        "errors that make its numbers doubtful",
         metric.C,
         subject=PROGRAM,
         pages=metric.THROUGHPUT_PAGES,
@@ -154,15 +153,15 @@ METRICS = (
     metric.Metric(
         "subject",
         "Subject",
-        "subject of the diagnostic: a column, a file or a window",
+        "affected column, file or window",
         metric.D,
         dtype=metric.Dtype.STRING,
     ),
     metric.text(
         "severity",
         "Severity",
-        "error: the number is missing or wrong; warning: read with care; note: worth knowing",
+        "error: missing or wrong number; warning: read with care; note: worth knowing",
         metric.D,
     ),
-    metric.text("message", "Diagnostic", "measured values and possible explanations", metric.D),
+    metric.text("message", "Diagnostic", "measured values and possible causes", metric.D),
 )

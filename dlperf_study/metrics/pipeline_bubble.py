@@ -167,10 +167,8 @@ METRICS = (
     Metric(
         "bubble_share",
         "Pipeline bubble",
-        "part of a step that does not grow with the number of micro-batches, including gradient "
-        "communication and update: mean over rounds of 1 − micro-batches × slope / step; slope: of the "
-        "step over the number of micro-batches of one size, in the same round; a CI that begins with 0 is"
-        " compatible with no bubble",
+        "1 − micro-batches × slope / step; slope: added step time per micro-batch of the same size; "
+        "includes gradient communication and update",
         C,
         interval="of the mean over rounds",
         missing=(
@@ -183,8 +181,7 @@ METRICS = (
     Metric(
         "even_bubble_share",
         "Bubble of even stages",
-        "(p−1)/(v m+p−1) for p devices of a pipeline, v stages on each and m micro-batches: idle share of"
-        " a step if all stages take equally long and nothing else takes time",
+        "(p−1)/(v m+p−1): idle share with p equal pipeline devices, v stages each, m micro-batches",
         C,
         value=_even_share,
         source=Source.ENTRY,

@@ -39,7 +39,7 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> metric.Metric:
     return metric.whole_number(
         f"peak_{kind}_bytes",
         label,
-        f"{meaning}: maximum over the training window and ranks; for configurations, over all runs too",
+        f"peak {meaning}, maximum over ranks",
         unit="bytes",
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
@@ -85,12 +85,12 @@ _no_limit = metric.reason_if(lambda row: not row.cpu_limit, "no CPU limit was se
 _NOT_SEARCHED = "the study does not ask for it, or the search is not over"
 _UNCOUNTED = "its library does not count it on this device"
 PEAKS = (
-    _peak("allocated", "Peak of tensors", "memory that the library allocated for tensors on the device", _UNCOUNTED),
-    _peak("reserved", "Peak reserved", "memory reserved by the library's allocator", _UNCOUNTED),
+    _peak("allocated", "Peak of tensors", "device memory allocated for tensors", _UNCOUNTED),
+    _peak("reserved", "Peak reserved", "device memory reserved by the library's allocator", _UNCOUNTED),
     _peak(
         "process",
         "Peak of the process",
-        "resident memory of the training process on its host",
+        "resident memory of a training process",
         "the kernel of its host does not count it",
     ),
 )
@@ -108,7 +108,7 @@ _tried = partial(
 _KINDS_HELD = {
     "weights": ("Weights held", "parameters"),
     "gradients": ("Gradients held", "gradients"),
-    "optimizer": ("Optimizer state held", "the optimizer's state"),
+    "optimizer": ("Optimizer state held", "optimizer state"),
 }
 
 
@@ -122,7 +122,7 @@ _HELD = tuple(
     metric.whole_number(
         f"held_{kind}_bytes",
         label,
-        f"bytes of {meaning} on the rank with the most, after the first update; excludes copies and buffers",
+        f"{meaning} after the first update, without copies and buffers; rank with the most",
         unit="bytes",
         value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
         summary=metric.Summary.LARGEST,
@@ -137,21 +137,21 @@ METRICS = (
     _tried(
         "largest_batch",
         "Largest batch",
-        "largest batch per device that a probe trained, up to the study's largest_batch; 0: OOM with one sample",
+        "largest local batch that fits, up to the study's limit; 0: OOM with one sample",
         value=attrgetter("fitting"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "largest_micro_batch",
         "Largest micro-batch",
-        "samples that a device computes at once with the largest batch: largest_batch / micro_batches",
+        "largest_batch / micro_batches",
         value=attrgetter("largest_micro_batch"),
         at_least_without="too_large_batch",
     ),
     _tried(
         "too_large_batch",
         "Does not fit",
-        "smallest batch per device that ran out of memory in a probe; missing if every probed batch fits",
+        "smallest local batch with OOM; missing if every probe fits",
         value=attrgetter("too_large"),
     ),
     _tried(
@@ -164,7 +164,7 @@ METRICS = (
     metric.Metric(
         "used_cores",
         "Used cores",
-        "CPU seconds of a rank with a CPU limit / seconds of its training window; of the rank with the most",
+        "CPU seconds / window seconds, busiest rank with a CPU limit",
         metric.R,
         unit="cores",
         value=used_cores,
@@ -173,8 +173,7 @@ METRICS = (
     metric.Metric(
         "throttled_share",
         "Throttled",
-        "share of the kernel's 100 ms periods in the training window in which a rank with a CPU limit was"
-        " throttled; of the most throttled rank",
+        "share of 100 ms periods with CPU throttling, most throttled rank",
         metric.R,
         value=throttled_share,
         missing_of_run=_no_limit,

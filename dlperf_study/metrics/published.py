@@ -16,53 +16,53 @@ _string = partial(text, tables=P)
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
 CELL = (
-    _string("cell", "Cell", "unique: source/table/row/column, with #k for the k-th of several numbers in it"),
-    _string("source", "Source", "name of the source: a pair of files in dlperf_study/audit/published/sources"),
-    _string("table", "Table", "name of the table in that source"),
-    _string("row", "Row", "label of the row as printed; several are joined by a bar"),
-    _string("column", "Column", "label of the column as printed"),
-    _string("printed", "Printed", "text of the number exactly as printed; - if the source printed a dash"),
-    _string("before", "Text before", "text in the cell between the previous number and this number"),
-    _string("after", "Text after", "text in the cell after this number, up to the text before the next number"),
+    _string("cell", "Cell", "unique key: source/table/row/column, with #k for the k-th number in a cell"),
+    _string("source", "Source", "published source"),
+    _string("table", "Table", "table of the source"),
+    _string("row", "Row", "row label as printed"),
+    _string("column", "Column", "column label as printed"),
+    _string("printed", "Printed", "number as printed; - for a dash"),
+    _string("before", "Text before", "cell text before the number"),
+    _string("after", "Text after", "cell text after the number"),
 )
 
 NUMBER = (
-    _string("metric", "Metric", "kind of the number: a name in dlperf_study/audit/published/source.py"),
-    Metric("value", "Value", "the printed number in the metric's unit; per cent are fractions, a : b is a / b", P),
+    _string("metric", "Metric", "kind of number"),
+    Metric("value", "Value", "number in the unit; percentages as fractions, a : b as a / b", P),
     _string("unit", "Unit", "unit of the value"),
     Metric(
         "resolution",
         "Resolution",
-        "one unit of the last printed digit, in the unit of the value; for a : b, one unit of b",
+        "one unit of the last printed digit",
         P,
     ),
-    _string("scope", "Scope", "scope of the number: job (all devices) or rank (one worker)"),
-    _string("role", "Role", "result, or working: run lists, profiles, sums and repeated results"),
-    _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
-    Metric("runs", "Runs", "published repetitions of this cell's number; 0 if none is printed", P, dtype=Dtype.INTEGER),
-    _string("runs_of", "Run of", "cell of the table that summarises the run; missing if no table does"),
-    _string("baseline", "Baseline cell", "cell of the baseline of a speedup or an efficiency"),
-    _string("series", "Line", "numbers that differ only in devices: same source, table, program and configuration"),
+    _string("scope", "Scope", "job (all devices) or rank (one worker)"),
+    _string("role", "Role", "result, or working (run lists, profiles, sums, repeats)"),
+    _string("estimator", "Estimator", "median, mean, run, value or not stated"),
+    Metric("runs", "Runs", "published repetitions; 0 if none is printed", P, dtype=Dtype.INTEGER),
+    _string("runs_of", "Run of", "cell that summarises this run"),
+    _string("baseline", "Baseline cell", "cell of the ratio's baseline"),
+    _string("series", "Line", "numbers that differ only in devices"),
 )
 
 WHO = (
     _string("program", "Program", "benchmark program"),
-    _string("extra", "Besides", "further distinction from programs of the same name, in the source's words"),
-    _string("mode", "Mode", "way to communicate gradients, in the source's words"),
+    _string("extra", "Besides", "further distinction, in the source's words"),
+    _string("mode", "Mode", "communication mode, in the source's words"),
     _string("images", "Images", "synthetic, or read from files"),
-    _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
+    _string("scaling", "Scaling", "weak or strong"),
     Metric(
         "samples_per_task",
         "Samples per task",
-        "samples that a worker of ElasticDL fetches at once",
+        "samples that an ElasticDL worker fetches at once",
         P,
         unit="samples",
         dtype=Dtype.INTEGER,
     ),
-    _string("instance", "Instance", "instance type in the cloud"),
-    _string("hardware", "Hardware", "machines as the source describes them"),
+    _string("instance", "Instance", "cloud instance type"),
+    _string("hardware", "Hardware", "hardware as the source describes it"),
     _string("software", "Software", "versions as the source describes them"),
-    _string("inferred", "Inferred", "columns whose values the source does not state, separated by commas"),
+    _string("inferred", "Inferred", "columns that the source does not state"),
 )
 
 #: Values of our parameters that mean the same as the source's own words.

@@ -117,18 +117,18 @@ METRICS = (
     metric.recorded(
         "status",
         "Status",
-        "status of the run; completed only if every rank's log is complete",
+        "run status; completed needs every rank log",
         lambda run: str(run.status),
         diagnose_any=failed,
     ),
     metric.recorded("reason", "Reason", "reason for the status", lambda run: run.reason, shown=metric.Shown.SENTENCE),
     metric.recorded(
-        "started", "Started", "when the run started", lambda run: run.facts["started"], unit="UTC", diagnose=other_clock
+        "started", "Started", "start time", lambda run: run.facts["started"], unit="UTC", diagnose=other_clock
     ),
     metric.recorded(
         "run_seconds",
         "Run time",
-        "lifetime of the training processes",
+        "lifetime of the ranks",
         lambda run: run.facts["seconds"],
         unit="s",
         dtype=metric.Dtype.FLOAT,
@@ -136,13 +136,13 @@ METRICS = (
     metric.recorded(
         "order",
         "Order",
-        "order of the study's runs: interleaved, sequential, or by hand",
+        "run order: interleaved, sequential or by hand",
         lambda run: run.facts["order"],
     ),
     metric.recorded(
         "round",
         "Round",
-        "number of the round, one pass over all configurations; missing unless the run was measured in its round",
+        "round, one pass over all configurations; missing if measured outside its round",
         lambda run: run.facts["round"],
         diagnose=out_of_round,
         dtype=metric.Dtype.OPTIONAL_INTEGER,
@@ -150,14 +150,14 @@ METRICS = (
     metric.recorded(
         "position",
         "Position",
-        "position of the run in its round, from 1",
+        "position in the round, from 1",
         lambda run: run.facts["position"],
         dtype=metric.Dtype.OPTIONAL_INTEGER,
     ),
     metric.recorded(
         "ranks_expected",
         "Ranks expected",
-        "rank logs of a complete run",
+        "expected rank logs",
         lambda run: run.facts["ranks_expected"],
         dtype=metric.Dtype.INTEGER,
     ),
@@ -171,15 +171,15 @@ METRICS = (
     metric.recorded(
         "cache_key",
         "Cache key",
-        "hash of configuration, benchmark code and versions of Python and packages",
+        "hash of configuration, benchmark code, Python and package versions",
         lambda run: run.facts["cache_key"],
         same_within="configuration_id",
     ),
     metric.recorded(
         "background_cores",
         "Background load",
-        "cores used by other processes or the hypervisor during the measured windows (a user's program: "
-        "during the whole run); missing in containers, which hide it",
+        "cores that other programs used in the measured windows (user's program: in the whole run); missing "
+        "in containers",
         background_cores,
         unit="cores",
         pages=(*metric.THROUGHPUT_PAGES, metric.COMMUNICATION),
@@ -189,14 +189,14 @@ METRICS = (
     metric.recorded(
         "disturbed",
         "Disturbed",
-        f"whether the background load is above {BACKGROUND_CORES:g} cores, which excludes the run from statistics",
+        f"background load above {BACKGROUND_CORES:g} cores, which excludes the run from statistics",
         is_disturbed,
         dtype=metric.Dtype.OPTIONAL_FLAG,
     ),
     metric.recorded(
         "waited_seconds",
         "Waited",
-        "time that the run waited for an idle machine",
+        "wait for an idle machine",
         lambda run: run.facts["load"]["waited_seconds"],
         unit="s",
         dtype=metric.Dtype.FLOAT,

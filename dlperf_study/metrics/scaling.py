@@ -216,7 +216,7 @@ METRICS = (
         unit="×",
     ),
     comparison.ratio_metric(
-        "efficiency", "Efficiency", "speedup × baseline devices / devices", "baseline", pages=RATIO_PAGES
+        "efficiency", "Efficiency", "speedup × baseline devices / devices; 1 is linear", "baseline", pages=RATIO_PAGES
     ),
     *comparison.outcome_metrics("baseline", "speedup", "Speedup", "baseline_significance"),
 )

@@ -210,9 +210,8 @@ METRICS = (
     metric.text(
         "steadiness",
         "Steadiness",
-        "steady: the means of the window's halves, and of its first and last quarter and the rest, are"
-        " shown to differ by at most 5 %, or by the study's target CI width if that is smaller; not steady:"
-        " they are shown to differ by more; missing if inconclusive",
+        "steady: both halves, and the outer quarters against the rest, differ by at most 5 % (or a smaller "
+        "target CI); not steady: by more; missing: inconclusive",
         metric.R,
         value=_answer,
         source=metric.Source.STEADINESS,
@@ -223,8 +222,7 @@ METRICS = (
     metric.whole_number(
         "settled_at_step",
         "Settled at step",
-        "first measured step from which the window is steady; missing if no half is shown to be steady; "
-        "for ingested logs, steps count from the start",
+        "first measured step of the steady part; ingested logs: counted from the start",
         metric.R,
         value=lambda window: window.settled_at_step,
         source=metric.Source.STEADINESS,

@@ -104,8 +104,8 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> metric.Metric:
     """Return the metric of a percentile of the job's step times."""
     fewest = 100 // (100 - percentile)
     definition = (
-        f"{percentile}th percentile of the step times of the window: of the slowest rank in each step, with an "
-        f"asynchronous server of all ranks; missing below {fewest} steps"
+        f"{percentile}th percentile of step times, slowest rank of each step (asynchronous: all ranks); needs "
+        f"{fewest} steps"
     )
     return metric.Metric(
         f"step_p{percentile}_seconds",
@@ -137,7 +137,7 @@ METRICS = (
     metric.Metric(
         "step_variation",
         "Step variation",
-        "coefficient of variation of the slowest rank's steps: standard deviation / mean",
+        "standard deviation / mean of step times, slowest rank",
         metric.R,
         value=lambda run: step_variation(slowest_training(run).step_seconds),
     ),
@@ -147,8 +147,7 @@ METRICS = (
     metric.Metric(
         "drain_seconds",
         "Late updates",
-        "time for which updates of the last rank were certainly pending after its window (server drain); "
-        "it counts as training",
+        "parameter-server updates after the last rank's window (lower bound); counted as training",
         metric.R,
         unit="s",
         value=drain_seconds,
@@ -158,7 +157,7 @@ METRICS = (
     metric.whole_number(
         "steps_warmed_up",
         "Warm-up",
-        "steps of the warm-up, equal on every rank",
+        "warm-up steps of each rank",
         metric.R,
         unit="steps",
         value=_steps_warmed_up,
@@ -166,15 +165,14 @@ METRICS = (
     metric.text(
         "warmup_end",
         "Warm-up ended",
-        "steady: step times converged on all ranks; limit: the time limit came first; steps: only warm-up"
-        " steps were requested",
+        "steady: steps converged; limit: time limit; steps: fixed number of steps",
         metric.R,
         value=_warmup_end,
     ),
     metric.whole_number(
         "steps_measured",
         "Measured",
-        "steps of the training window, equal on every rank",
+        "steps of the measured window",
         metric.R,
         unit="steps",
         value=lambda run: slowest_training(run).steps,
@@ -193,26 +191,24 @@ METRICS = (
     metric.Metric(
         "rank",
         "Rank",
-        "training process; −1: the whole job of ingested logs",
+        "rank; −1: whole job of ingested logs",
         metric.S,
         dtype=metric.Dtype.INTEGER,
     ),
     metric.text(
         "window",
         "Window",
-        "warmup, computation_before, training, computation_after, communication_<bytes> or communication;"
-        " for ingested logs, training counts, warmup comes before training, and left_out is within it",
+        "warmup, computation_before, training, computation_after, communication or communication_<bytes>; "
+        "ingested logs: also left_out",
         metric.S,
     ),
     metric.Metric(
         "step",
         "Step",
-        "number of the step in its window, from 0; for ingested logs, since the start",
+        "step number in its window, from 0; ingested logs: since the start",
         metric.S,
         dtype=metric.Dtype.INTEGER,
     ),
-    metric.Metric(
-        "seconds", "Step time", "duration of the step on this rank; for ingested logs, as printed", metric.S, unit="s"
-    ),
-    metric.Metric("loss", "Loss", "loss of the step on this rank; missing for a transfer or if not printed", metric.S),
+    metric.Metric("seconds", "Step time", "step time on this rank; ingested logs: as printed", metric.S, unit="s"),
+    metric.Metric("loss", "Loss", "loss on this rank; missing if not printed", metric.S),
 )

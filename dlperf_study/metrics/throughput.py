@@ -106,8 +106,8 @@ METRICS = (
     _throughput(
         "throughput",
         "Throughput",
-        "global batch × measured steps / wall-clock time of the window until the last rank finishes, late updates "
-        "included; for ingested logs, samples / seconds of the steady part of the log",
+        "global batch × measured steps / wall-clock time until the last rank finishes; ingested logs: "
+        "samples / seconds of the steady part",
         value=throughput,
         pages=(*metric.RATIO_PAGES, COMPARISON),
         related=("steadiness", "background_cores"),
@@ -116,10 +116,8 @@ METRICS = (
     _throughput(
         "token_throughput",
         "Token throughput",
-        "tokens per step × measured steps / wall-clock time of the window until the last rank finishes; tokens per "
-        "step: global batch × sequence length, or as the study of a program states; for ingested logs, "
-        "tokens / seconds of the steady part of the log; used for speedups if the study counts tokens or "
-        "has no other throughput",
+        "tokens per step × measured steps / wall-clock time until the last rank finishes; ingested logs: "
+        "tokens / seconds of the steady part",
         unit="tokens/s",
         value=token_throughput,
         missing=(),
@@ -130,7 +128,7 @@ METRICS = (
     _throughput(
         "device_token_throughput",
         "Token throughput per device",
-        "token throughput / all devices, model-parallel ones included: tokens/s/GPU in published tables",
+        "token throughput / all devices",
         unit="tokens/s",
         value=device_token_throughput,
         missing=("its samples have no tokens, or how many is not known",),
@@ -138,15 +136,15 @@ METRICS = (
     _throughput(
         "sum_of_rank_throughputs",
         "Sum of ranks",
-        "sum of the throughputs of asynchronous ranks, which the parameter servers sustain while all ranks train",
+        "summed throughput of asynchronous ranks",
         value=sum_of_rank_throughputs,
         missing=("only trainers that push to a server and wait for no other rank have throughputs of their own",),
     ),
     _throughput(
         "mean_step_throughput",
         "Mean per-step throughput",
-        "arithmetic mean of the slowest rank's per-step throughputs, or of the printed throughputs that "
-        "count for ingested logs; only for comparison with published numbers",
+        "arithmetic mean of per-step throughputs, slowest rank; biased high, only for comparison with "
+        "published numbers",
         value=mean_step_throughput,
         pages=(metric.SCALING,),
     ),

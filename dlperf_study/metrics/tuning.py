@@ -38,8 +38,7 @@ METRICS = (
     metric.Metric(
         "compile_seconds",
         "Compilation",
-        "first training step of a compiled model, before all windows: tracing, compiling or loading from "
-        "the cache, and the step itself; maximum over ranks; missing without a compiler",
+        "first step of a compiled model, compilation or cache load included; slowest rank",
         unit="s",
         value=compile_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -48,22 +47,21 @@ METRICS = (
     metric.text(
         "computed_in",
         "Computed in",
-        "observed dtype of the first convolution or matrix product of a training step before all windows;"
-        " tf32: float32 that reads 10 bits of the mantissa",
+        "observed dtype of the first convolution or matrix product",
         metric.R,
         value=lambda run: run.ranks[0].facts.get("computed_in"),
     ),
     metric.Metric(
         "loss_scale",
         "Loss scale",
-        "loss scale at the end of training; missing without loss scaling",
+        "loss scale at the end of training",
         metric.R,
         value=lambda run: run.ranks[0].end.get("loss_scale"),
     ),
     metric.whole_number(
         "skipped_steps",
         "Skipped steps",
-        "measured steps without an update, because a gradient was not finite; missing without loss scaling",
+        "measured steps skipped for gradient overflow",
         metric.R,
         unit="steps",
         value=lambda run: slowest_training(run).skipped_steps,
@@ -73,22 +71,21 @@ METRICS = (
     metric.text(
         "observed_memory_format",
         "Observed memory format",
-        "nchw or nhwc: memory format of the output of the first convolution of a training step before all"
-        " windows; missing if its sizes fit both; changes by a compiler are not visible",
+        "observed output layout of the first convolution: nchw or nhwc",
         metric.R,
         value=_observed("memory_format"),
     ),
     metric.text(
         "observed_cudnn_autotune",
         "Observed cuDNN autotuning",
-        "enabled or disabled, as the library reports after this step; missing on CPUs",
+        "enabled or disabled, as the library reports; GPUs only",
         metric.R,
         value=_observed("cudnn_autotune"),
     ),
     metric.text(
         "observed_fused_optimizer",
         "Observed parameter update",
-        "fused, foreach or for_loop, as the optimizer reports after this step; missing if it does not report it",
+        "fused, foreach or for_loop, as the optimizer reports",
         metric.R,
         value=_observed("fused_optimizer"),
     ),

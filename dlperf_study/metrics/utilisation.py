@@ -114,7 +114,7 @@ METRICS = (
     metric.whole_number(
         "parameters",
         "Parameters",
-        "trainable parameters on rank 0; with a sharded classifier, its shard",
+        "trainable parameters on rank 0; sharded classifier: its shard",
         metric.RCP,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=metric.Summary.FACT,
@@ -123,7 +123,7 @@ METRICS = (
     metric.whole_number(
         "gradient_bytes",
         "Gradient",
-        "bytes of gradients that rank 0 communicates per step",
+        "gradient bytes that rank 0 communicates per step",
         unit="bytes",
         value=communicated_gradients,
         summary=metric.Summary.FACT,
@@ -133,7 +133,7 @@ METRICS = (
     metric.Metric(
         "flops_per_sample",
         "FLOPs per sample",
-        "forward and backward pass of one sample",
+        "forward and backward FLOPs of a sample",
         unit="FLOP",
         value=flops_per_sample,
         summary=metric.Summary.FACT,
@@ -142,8 +142,7 @@ METRICS = (
     metric.Metric(
         "hardware_flops_per_sample",
         "Hardware FLOPs per sample",
-        "FLOPs per sample plus activation recomputation: one more forward pass of the blocks, without "
-        "their last matrix if the backward pass does not need its output",
+        "FLOPs per sample with activation recomputation",
         unit="FLOP",
         value=hardware_flops_per_sample,
         summary=metric.Summary.FACT,
@@ -153,8 +152,7 @@ METRICS = (
     metric.Metric(
         "device_peak_flops",
         "Device peak",
-        "peak of one device for the computed dtype, without sparsity, from the cluster file or else the "
-        "data sheet; missing if in neither",
+        "dense device peak for the computed dtype; cluster file, else data sheet",
         metric.R,
         unit="FLOP/s",
         value=lambda run: device_peak(run)[0],
@@ -162,14 +160,14 @@ METRICS = (
     metric.text(
         "device_peak_source",
         "Peak from",
-        "the cluster file, or the data sheet of the device",
+        "cluster file or data sheet",
         metric.R,
         value=lambda run: device_peak(run)[1],
     ),
     metric.Metric(
         "mfu",
         "MFU",
-        "throughput × FLOPs per sample / (devices × device peak); missing if unknown",
+        "throughput × FLOPs per sample / (devices × device peak)",
         value=model_flops_utilisation,
         summary=metric.Summary.GEOMETRIC,
         limits=(0.0, 1.0),
@@ -180,8 +178,7 @@ METRICS = (
     metric.Metric(
         "hfu",
         "HFU",
-        "throughput × hardware FLOPs per sample / (devices × device peak); unlike MFU, it includes "
-        "activation recomputation; missing if unknown",
+        "MFU with activation recomputation: throughput × hardware FLOPs per sample / (devices × device peak)",
         value=hardware_flops_utilisation,
         summary=metric.Summary.GEOMETRIC,
         limits=(0.0, 1.0),

@@ -1,4 +1,4 @@
-"""The lines of rank logs and of telemetry, as ``docs/run-records.md`` describes them: declared once.
+"""The lines of rank logs and of telemetry, as ``docs/files.md`` describes them: declared once.
 
 Standard library only: every training process writes such lines.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 from dlperf_study.study.communication import CollectiveKind, Communication, ProgramCommunication
 from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
 
-#: The format of the record and the logs of a run, as ``docs/run-records.md`` describes it.
+#: The format of the record and the logs of a run, as ``docs/files.md`` describes it.
 FORMAT = 2
 #: The names of windows. Computation alone is measured before and after training, the communication of all gradients
 #: alone last; a transfer of a part of them is named after its bytes.

@@ -1,4 +1,4 @@
-"""The log of one rank, read as ``docs/run-records.md`` describes it: which process measured, and every timed window."""
+"""The log of one rank, read as ``docs/files.md`` describes it: which process measured, and every timed window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields

@@ -1,4 +1,4 @@
-"""One run, read from its evidence as ``docs/run-records.md`` describes it: ``run.json`` and one log per rank."""
+"""One run, read from its evidence as ``docs/files.md`` describes it: ``run.json`` and one log per rank."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

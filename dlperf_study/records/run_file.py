@@ -1,4 +1,4 @@
-"""The record of a run, ``run.json``, as ``docs/run-records.md`` describes it, and its digests of what the run left.
+"""The record of a run, ``run.json``, as ``docs/files.md`` describes it, and its digests of what the run left.
 
 The digests tell a file that was changed later from the one that the run wrote. They are no signature: whoever changes a
 file on purpose can write another digest. They find what an editor, a merge, a copy or a disk did.

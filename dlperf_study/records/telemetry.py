@@ -1,4 +1,4 @@
-"""What the node agent of one node sampled during a run, read as ``docs/run-records.md`` describes it."""
+"""What the node agent of one node sampled during a run, read as ``docs/files.md`` describes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

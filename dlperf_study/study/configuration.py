@@ -63,71 +63,68 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
     that has to know it is derived from here, see ``parameter.py``.
     """
 
-    warmup_steps: int = _measurement(
-        5, "Warm-up steps", "minimum number of steps before the measured window", "steps", (1, MAX_STEPS)
-    )
+    warmup_steps: int = _measurement(5, "Warm-up steps", "minimum number of warm-up steps", "steps", (1, MAX_STEPS))
     max_warmup_seconds: float = _measurement(
         10.0,
         "Longest warm-up",
-        "time limit of further warm-up steps until step times converge; 0: only the warm-up steps",
+        "time limit of further warm-up until steps converge; 0: no further warm-up",
         "s",
         (0, MAX_WINDOW_SECONDS),
     )
     measured_steps: int = _measurement(
         20,
         "Measured steps",
-        "minimum number of steps of the measured window",
+        "minimum steps of the measured window",
         "steps",
         (1, MAX_STEPS),
-        note="a steady-state test needs at least 9, and is rarely conclusive below 50",
+        note="the steady-state test needs 9 and is rarely conclusive below 50",
     )
     measured_seconds: float = _measurement(
         0.0,
         "Measured time",
-        "minimum duration of the measured window, at the speed of the warm-up; 0: only the measured steps",
+        "minimum duration of the measured window; 0: measured_steps alone decide",
         "s",
         (0, MAX_WINDOW_SECONDS),
         default_name="not set",
-        note="the ranks agree on the number of steps at the speed of the last warm-up steps",
+        note="ranks agree on the number of steps from the speed of the warm-up",
     )
     compute_only_steps: int = _measurement(
         -1,
         "Compute-only steps",
-        "compute-only steps, half before and half after the measured window; -1: as many as the measured "
-        "steps; 0: none",
+        "compute-only steps, half before and half after the measured window; -1: measured_steps; 0: none",
         "steps",
         (0, MAX_STEPS),
         default_name="as many as are measured",
-        note="fewer than the measured steps give a wider CI of exposed communication",
+        note="fewer widen the CI of exposed communication",
     )
     communication_only_steps: int = _measurement(
         10,
         "Communication-only steps",
-        "repetitions of each communication-only window; 0: not measured",
+        "repetitions per communication-only window; 0: none",
         "steps",
         (0, MAX_STEPS),
     )
     input_only_steps: int = _measurement(
         10,
         "Input-only steps",
-        "batches of the window with the data loader alone; 0: not measured",
+        "batches of the data-loader-only window; 0: none",
         "batches",
         (0, MAX_STEPS),
-        note="measured last, and only for data loaders that make steps wait",
+        note="only for data loaders that make steps wait",
     )
     breakdown_from: int = _measurement(
         1,
         "Broken down from run",
-        "first run with the windows of computation, communication and input; earlier runs only train",
+        "first repetition that measures the step breakdown",
         "",
         (1, 1_000),
         in_identity=False,
-        note="at least three runs must have these windows: at most 4 with 6 repetitions",
+        note="leave at least three repetitions with it",
     )
     repetitions: int = _measurement(
         3,
         "Repetitions",
-        "runs planned for each configuration",
+        "planned runs per configuration",
         "runs",
         (1, 1_000),
         in_identity=False,
@@ -135,14 +132,10 @@ class Configuration(parallel_parameters.ParallelParameters, training_parameters.
         note="a CI needs 3",
     )
     timeout_seconds: int = _measurement(
-        600, "Timeout", "time after which a run is killed", "s", (1, 30 * 24 * 3600), in_identity=False
+        600, "Timeout", "time limit of a run", "s", (1, 30 * 24 * 3600), in_identity=False
     )
-    own_program: str = parameter(
-        "", "Own program", "name of the user's program; empty: a model of this package", scope=PLAN
-    )
-    settings: str = parameter(
-        "", "Settings", "settings of the study for a program, without its repetitions, as JSON", scope=PLAN
-    )
+    own_program: str = parameter("", "Own program", "user's program; empty: built-in model", scope=PLAN)
+    settings: str = parameter("", "Settings", "program settings of the study as JSON", scope=PLAN)
     program_hash: str = parameter(
         "", "Program hash", "hash of a program's declaration and files", scope=PLAN, in_identity=False
     )

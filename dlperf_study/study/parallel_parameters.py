@@ -28,44 +28,43 @@ class ParallelParameters:
     tensor_parallel: int = parameter(
         1,
         "Tensor parallel",
-        "tensor-parallel degree: devices over which each matrix of the model is sharded",
+        "tensor-parallel degree (shards each matrix)",
         bounds=(1, _MAX_DEGREE),
-        note="2 or more only with `torch_tensor` and `torch_pipeline`",
+        note="only `torch_tensor` and `torch_pipeline`",
     )
     pipeline_parallel: int = parameter(
         1,
         "Pipeline parallel",
-        "pipeline-parallel degree: devices over which the layers of the model are split",
+        "pipeline-parallel degree (splits the layers)",
         bounds=(1, _MAX_DEGREE),
-        note="2 or more only with `torch_pipeline`",
+        note="only `torch_pipeline`",
     )
     context_parallel: int = parameter(
         1,
         "Context parallel",
-        "context-parallel degree: devices over which each sequence is sharded",
+        "context-parallel degree (shards each sequence)",
         bounds=(1, _MAX_DEGREE),
         note="not built yet",
     )
     zero_stage: int = parameter(
         0,
         "ZeRO stage",
-        "state that data-parallel ranks shard: 0: nothing; 1: optimizer state; 2: gradients and "
-        "parameters too, gathered once per step; 3: the same, gathered by each layer in forward and "
-        "backward",
+        "state sharded over data-parallel ranks: 1 optimizer; 2 also gradients and parameters; 3 the same, "
+        "gathered layer by layer",
         bounds=(0, 3),
-        note="`torch_zero`, and 1 with `paddle_zero`",
+        note="only `torch_zero`, and 1 with `paddle_zero`",
     )
     micro_batches: int = parameter(
         1,
         "Micro-batches",
-        "gradient accumulation steps: equal parts of the per-device batch",
+        "gradient accumulation steps",
         bounds=(1, _MAX_BATCHES),
-        note="`torch_ddp`, `torch_zero`, `torch_tensor` and `torch_pipeline`",
+        note="only `torch_ddp`, `torch_zero`, `torch_tensor` and `torch_pipeline`",
     )
     pipeline_schedule: str = parameter(
         "none",
         "Pipeline schedule",
-        "schedule of micro-batches over pipeline stages",
+        "pipeline schedule of the micro-batches",
         allowed_values=("none", *SCHEDULES),
         note="only with `pipeline_parallel`",
     )
@@ -74,20 +73,20 @@ class ParallelParameters:
         "Virtual stages",
         "pipeline stages per device",
         bounds=(1, 1_000),
-        note="more than 1 only with `interleaved_1f1b`",
+        note="above 1 only with `interleaved_1f1b`",
     )
     sequence_parallel: bool = parameter(
         False,
         "Sequence parallelism",
-        "whether tensor-parallel ranks shard sequences between the sharded matrices",
+        "tensor-parallel ranks also shard sequences between the matrices",
         note="only with `tensor_parallel`",
     )
     activation_checkpointing: str = parameter(
         "none",
         "Activation checkpointing",
-        "activations that the backward pass recomputes to save memory",
+        "activation checkpointing (recomputation in the backward pass)",
         allowed_values=RECOMPUTATIONS,
-        note="`full`: every block of a [transformer](transformers.md#recomputation), in PyTorch, also with Horovod",
+        note="`full`: every transformer block, PyTorch and Horovod",
     )
 
 

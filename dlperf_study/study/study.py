@@ -62,26 +62,24 @@ class StudyFacts(validation.Section):
 
     title: str = Field(min_length=1, description="one line")
     about: Annotated[str, AfterValidator(str.strip)] = Field(
-        default="", description="a paragraph: where the study comes from, what differs"
+        default="", description="a paragraph on the origin of the study"
     )
     scaling: Literal["weak", "strong"] = Field(description="weak: batch per device fixed; strong: global batch fixed")
     published: tuple[SourceName, ...] = Field(
         default=(),
         strict=False,
-        description="sources whose numbers are shown next to the measured ones; for the section published",
+        description="published sources to show; for the section published",
     )
     throughput_unit: Literal["samples", "tokens"] = Field(
-        default="samples", description="what speedups and other ratios count: samples/s, or tokens/s of sequences"
+        default="samples", description="unit of ratios: samples/s, or tokens/s of sequence models"
     )
-    order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
+    order_seed: int = Field(default=0, ge=0, lt=2**32, description="seed of the random run order")
     target_ci: study_values.TargetCi | None = Field(
         default=None, description="target margin of the 95 % CI of every throughput and ratio: 2 %"
     )
-    max_repetitions: int | None = Field(
-        default=None, ge=1, le=1000, description="most rounds that target_ci may require"
-    )
+    max_repetitions: int | None = Field(default=None, ge=1, le=1000, description="limit of rounds for target_ci")
     time_budget_minutes: float | None = Field(
-        default=None, gt=0, description="no round is added that would end later, from the start of the call"
+        default=None, gt=0, description="adds no round that would end later, from the start of the call"
     )
 
     def changed(self, **changes: Any) -> Self:
@@ -93,10 +91,8 @@ class StudyFacts(validation.Section):
 class LargestBatchSection(validation.Section):
     """The search for the largest batch per device that fits in memory."""
 
-    at_most: int = Field(
-        ge=1, le=training_parameters.MAX_BATCH, description="the largest batch per device that is tried"
-    )
-    where: study_values.Choices = Field(default={}, description="of which configurations; left out: of all")
+    at_most: int = Field(ge=1, le=training_parameters.MAX_BATCH, description="largest local batch that is tried")
+    where: study_values.Choices = Field(default={}, description="which configurations; left out: all")
 
 
 class QuickSection(validation.Section):
@@ -115,36 +111,39 @@ class QuickSection(validation.Section):
 class StudyFile(StudyFacts):
     """The keys of a study file."""
 
-    sections: tuple[ReportSection, ...] = Field(min_length=1, strict=False, description="what its report answers")
-    constants: study_values.Values = Field(default={}, description="the same in every configuration")
+    sections: tuple[ReportSection, ...] = Field(
+        min_length=1, strict=False, description="sections of the report besides the summary"
+    )
+    constants: study_values.Values = Field(default={}, description="parameters with one value")
     factors: study_values.Factors = Field(min_length=1, description="values by parameter; their product is the grid")
     include: Conditions = Field(default=(), description="further points, with a value of every factor")
     exclude: Conditions = Field(default=(), description="points that match all keys are dropped")
     baseline: study_values.Rules = Field(
-        description="values that make a configuration its baseline, or rules, the first match counts"
+        description="values that make a configuration its baseline, or rules: the first match counts"
     )
     reference: study_values.Rules | None = Field(
-        default=None, description="the same for the configuration it is compared with; for the section comparison"
+        default=None, description="comparison baseline, written like baseline; for the section comparison"
     )
     unpublished: Conditions = Field(
-        default=(), description="configurations that match all keys are not in the published tables; in quick, none is"
+        default=(),
+        description="configurations that match all keys stay out of the published tables; quick mode ignores it",
     )
     measurement: study_values.Measurement = Field(default={}, description="how each configuration is measured")
     order: Literal["interleaved", "sequential"] = Field(
         default="interleaved",
-        description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
+        description="interleaved: each configuration once per round; sequential: all runs of one, then of the next",
     )
     max_configurations: int = Field(
-        default=10_000, ge=1, description="most points of factors and include, before exclude"
+        default=10_000, ge=1, description="limit of points of factors and include, before exclude"
     )
     largest_batch: LargestBatchSection | None = Field(
         default=None, description="find the largest batch per device that fits in memory, by short runs"
     )
     # Its validator is built at the first use, with that of the file.
-    quick: QuickSection = Field(default=QuickSection.model_construct(), description="what the short variant changes")
+    quick: QuickSection = Field(default=QuickSection.model_construct(), description="changes for quick mode")
     program: program_section.DeclaredProgram | None = Field(
         default=None,
-        description="a training program of your own, which is measured in place of a network of this package",
+        description="your training script, measured in place of a built-in model",
     )
 
 

@@ -127,7 +127,7 @@ class DenominatorRule(Section):
     """What points that match ``where`` are compared with: the same with ``values``."""
 
     where: Choices = Field(default={}, description="which configurations; left out: all")
-    values: Values = Field(description="put into a configuration, these make the one it is compared with")
+    values: Values = Field(description="values that turn a configuration into the one it is compared with")
 
 
 #: A file may give one mapping of values for all configurations in place of a list of rules.

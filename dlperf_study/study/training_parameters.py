@@ -13,69 +13,66 @@ MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 MAX_BATCH, MAX_TOKENS = 1_000_000, 100_000_000
 #: The value of what a library decides if nobody tells it.
 LIBRARYS_CHOICE = "default"
-SELFTEST_ONLY = "only for studies of the [self-test](selftest.md)"
+SELFTEST_ONLY = "[self-test](selftest.md) only"
 
 
 @dataclass(frozen=True)
 class TrainingParameters:
     """The parameters of what is trained and on what."""
 
-    study: str = field(metadata=declared("Study", "name of the study", scope=PLAN, always_known=True))
-    cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
+    study: str = field(metadata=declared("Study", "study name", scope=PLAN, always_known=True))
+    cluster: str = field(metadata=declared("Cluster", "cluster file", scope=PLAN))
     framework: str = field(
-        metadata=declared("Framework", "framework and its gradient communication", always_known=True, published=True)
+        metadata=declared("Framework", "framework with its communication method", always_known=True, published=True)
     )
     strategy: str = field(
         metadata=declared(
             "Strategy",
-            "distribution of the training by the framework",
-            note="`async` and `sync` of `paddle_ps` and `tensorflow_ps`, `local` of `paddle_ps`, "
-            "`zero` of `torch_zero` and `paddle_zero`, `tensor` of `torch_tensor`, "
-            "`pipeline` of `torch_pipeline`; else `all_reduce`",
+            "distribution strategy of the framework",
+            note="`all_reduce`; `async` or `sync` (`paddle_ps`, `tensorflow_ps`), `local` (`paddle_ps`), `zero` "
+            "(`torch_zero`, `paddle_zero`), `tensor` (`torch_tensor`), `pipeline` (`torch_pipeline`)",
         )
     )
-    model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))
-    quick: bool = parameter(
-        False, "Quick", "a shrunken model for a first look, not for publication", scope=PLAN, always_known=True
-    )
+    model: str = field(metadata=declared("Model", "model name", always_known=True, published=True))
+    quick: bool = parameter(False, "Quick", "quick mode: shrunken, not for publication", scope=PLAN, always_known=True)
     image_size: int = parameter(
         224,
         "Image size",
-        "height and width of an image",
+        "image height and width",
         unit="pixels",
         bounds=(1, 16_384),
         published=True,
         samples=IMAGES,
     )
     classes: int = parameter(
-        1000, "Classes", "number of classes of the classifier", bounds=(2, 100_000_000), published=True, samples=IMAGES
+        1000, "Classes", "classes of the classifier", bounds=(2, 100_000_000), published=True, samples=IMAGES
     )
     sequence_length: int = parameter(
         0,
         "Sequence length",
-        "tokens per sample; 0: a sample is an image",
+        "tokens per sample; 0: images",
         unit="tokens",
         bounds=(1, MAX_TOKENS),
         published=True,
         default_name="none",
-        note="required for models of [sequences](transformers.md)",
+        note="required for [sequence models](frameworks.md)",
         samples=SEQUENCES,
     )
     masked_positions: int = parameter(
         0,
         "Masked positions",
-        "masked tokens per sample that the model predicts; 0: none",
+        "masked tokens to predict per sample; 0: none",
         unit="tokens",
         bounds=(1, MAX_TOKENS),
         default_name="none",
-        note="required for BERT, and for BERT only: 20 of 128 tokens and 80 of 512 in its publication",
+        note="BERT only, and required there, such as 20 of 128 tokens",
         samples=SEQUENCES,
     )
-    nodes: int = parameter(1, "Nodes", "number of nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
+    nodes: int = parameter(1, "Nodes", "nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
     devices_per_node: int = parameter(
         1,
         "Devices per node",
-        "training processes per node, one per device",
+        "devices per node, one rank each",
         bounds=(1, MAX_DEVICES_PER_NODE),
         always_known=True,
         published=True,
@@ -83,7 +80,7 @@ class TrainingParameters:
     parameter_servers: int = parameter(
         0,
         "Parameter servers",
-        "number of parameter servers, all nodes together",
+        "parameter servers on all nodes",
         bounds=(0, MAX_NODES),
         always_known=True,
         published=True,
@@ -91,7 +88,7 @@ class TrainingParameters:
     batch_per_device: int = parameter(
         32,
         "Batch per device",
-        "samples per step and device; per model-parallel group if the model is sharded",
+        "local batch size, per model-parallel group if sharded",
         unit="samples",
         bounds=(1, MAX_BATCH),
         always_known=True,
@@ -105,39 +102,39 @@ class TrainingParameters:
         allowed_values=tuple(COMPUTED_IN),
         always_known=True,
         published=True,
-        note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle only on GPUs, in "
-        "TensorFlow on a CPU only `amp_bf16`; `…_o2`: 16-bit parameters and gradients too (Paddle only)",
+        note="`fp32` switches TF32 off; `tf32`: GPUs; `amp_…`: mixed precision (Paddle: GPUs; TensorFlow on "
+        "CPUs: `amp_bf16`); `…_o2`: also 16-bit parameters and gradients (Paddle)",
     )
     loss_scaling: str = parameter(
         "none",
         "Loss scaling",
-        "loss scaling in reduced precision",
+        "loss scaling for reduced precision",
         allowed_values=("none", "dynamic", "static"),
         published=True,
-        note="only for `amp_fp16` and `amp_fp16_o2`; `static` is a factor of 128, as in DLPerf's ResNet-50 of 2020",
+        note="only `amp_fp16` and `amp_fp16_o2`; `static`: factor 128",
     )
     compiler: str = parameter(
         "none",
         "Compiler",
-        "compiler of the model",
+        "model compiler",
         allowed_values=("none", "to_static", "cinn", "torch_compile", "xla"),
         published=True,
-        note="`to_static`, and `cinn` if the wheel has it: `paddle_collective`; `torch_compile`, which needs a"
-        " C++ compiler: PyTorch and Horovod; `xla`: TensorFlow without parameter servers",
+        note="`to_static`, `cinn` (if in the wheel): `paddle_collective`; `torch_compile` (needs a C++ "
+        "compiler): PyTorch, Horovod; `xla`: TensorFlow without parameter servers",
     )
     memory_format: str = parameter(
         "nchw",
         "Memory format",
         "memory layout of images and features",
         allowed_values=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch, Horovod, Paddle for models that pool to one pixel before the "
-        "first linear layer, and TensorFlow, which supports only `nhwc` on CPUs",
+        note="`nhwc` is channels last: PyTorch, Horovod, TensorFlow (required on CPUs), and Paddle models that "
+        "pool to one pixel before the first linear layer",
         samples=IMAGES,
     )
     cudnn_autotune: str = parameter(
         LIBRARYS_CHOICE,
         "cuDNN autotuning",
-        "whether each convolution tries the algorithms of cuDNN and keeps the fastest; default: the library's choice",
+        "cuDNN autotuning of convolutions; default: library's choice",
         default_name="by default",
         allowed_values=(LIBRARYS_CHOICE, "enabled", "disabled"),
         note="GPUs only",
@@ -145,20 +142,20 @@ class TrainingParameters:
     gradient_compression: str = parameter(
         "none",
         "Gradient dtype",
-        "dtype of gradients in the communication",
+        "dtype of communicated gradients",
         scope=NETWORK,
         allowed_values=("none", "fp16"),
-        note="`fp16`: PyTorch and Horovod only",
+        note="`fp16`: PyTorch, Horovod",
     )
     fusion_mib: int = parameter(
         -1,
         "Fusion",
-        "maximum size of a fused gradient buffer; -1: the library's choice",
+        "maximum fused gradient buffer; -1: library's choice",
         default_name="by default",
         scope=NETWORK,
         unit="MiB",
         bounds=(0, 65_536),
-        note="0: no fusion (Horovod and TensorFlow only)",
+        note="0: no fusion (Horovod, TensorFlow)",
     )
     cycle_time_ms: float = parameter(
         -1.0,
@@ -168,41 +165,39 @@ class TrainingParameters:
         scope=NETWORK,
         unit="ms",
         bounds=(0, 60_000),
-        note="Horovod only",
     )
     hierarchical: bool = parameter(
-        False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
+        False, "Hierarchical", "Horovod reduces within each node first", scope=NETWORK, note="GPUs only"
     )
     optimizer: str = parameter(
         "sgd",
         "Optimizer",
-        "optimizer of the update",
+        "optimizer",
         allowed_values=("sgd", "momentum", "adamw"),
-        note="only `sgd` with parameter servers",
+        note="parameter servers: `sgd`",
     )
     fused_optimizer: str = parameter(
         LIBRARYS_CHOICE,
         "Parameter update",
-        "implementation of the update: one call for all parameters (fused), one call per operation "
-        "(foreach), or one parameter after the other (for_loop); default: the library's choice",
+        "one update call in total (fused), per operation (foreach) or per parameter (for_loop); default: "
+        "library's choice",
         default_name="by default",
         allowed_values=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
-        note="`foreach`: PyTorch and Horovod; `fused`: PyTorch, Horovod, and Paddle's `momentum` without "
-        "parameter servers",
+        note="`foreach`: PyTorch, Horovod; `fused`: PyTorch, Horovod, Paddle's `momentum` without parameter servers",
     )
     data_loader: str = parameter("synthetic_device", "Data loader", "input pipeline", published=True)
     data_workers: int = parameter(
         -1,
         "Data workers",
-        "worker processes of the data loader per rank; -1: the data loader's choice",
+        "loader processes per rank; -1: loader's choice",
         default_name="by default",
         bounds=(0, MAX_DEVICES_PER_NODE),
-        note="0: the rank loads its batches itself",
+        note="0: the rank loads its batches",
     )
     prefetch_batches: int = parameter(
         -1,
         "Prefetch",
-        "prefetch depth; -1: the data loader's choice",
+        "prefetch depth; -1: loader's choice",
         default_name="by default",
         unit="batches",
         bounds=(1, 1_000),
@@ -210,76 +205,75 @@ class TrainingParameters:
     decoder_threads: int = parameter(
         -1,
         "Decoder threads",
-        "decoder threads per rank; -1: the data loader's choice",
+        "decoder threads per rank; -1: loader's choice",
         default_name="by default",
         bounds=(1, MAX_DEVICES_PER_NODE),
         note="`dali` only",
         samples=IMAGES,
     )
     remote_producers: bool = parameter(
-        False, "Remote producers", "whether the batches of a rank are produced on the next node", note="`zmq` only"
+        False, "Remote producers", "the next node produces a rank's batches", note="`zmq` only"
     )
     image_dataset: str = parameter(
         "none",
         "Image dataset",
-        "labelled images that the data loader reads; none: synthetic images",
-        note="a name under `image_datasets` of the [cluster file](data.md)",
+        "labelled images; none: synthetic",
+        note="a name under `image_datasets` of the [cluster file](#cluster-files)",
         samples=IMAGES,
     )
     token_file: str = parameter(
         "none",
         "Token file",
-        "file of 16-bit tokens that the data loader reads; none: synthetic tokens",
-        note="only with `data_loader: mapped_tokens`; an [absolute path](transformers.md#data), equal on every node",
+        "file of 16-bit tokens; none: synthetic",
+        note="only `mapped_tokens`; an absolute path, equal on every node",
         samples=SEQUENCES,
     )
     classifier: str = parameter(
         "replicated",
         "Classifier",
-        "distribution of the last layer over the devices",
+        "distribution of the last layer",
         allowed_values=("replicated", "sharded"),
         published=True,
-        note="`sharded`: each device has some of its columns (ArcFace only)",
+        note="`sharded`: over the columns (ArcFace)",
         samples=IMAGES,
     )
     sample_ratio: float = parameter(
         1.0,
         "Sample ratio",
-        "share of the classes sampled per step",
+        "share of classes sampled per step",
         bounds=(0, 1),
         above_bound=True,
         published=True,
-        note="below 1 only with a `sharded` classifier",
+        note="below 1: `sharded` classifier",
         samples=IMAGES,
     )
     threads_per_device: int = parameter(
-        1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
+        1, "Threads per device", "CPU threads per rank", bounds=(1, MAX_DEVICES_PER_NODE), published=True
     )
     memory_limit_mib: int = parameter(
         0,
         "Memory limit",
-        "memory limit of a training process; 0: no limit",
+        "memory limit per rank; 0: none",
         unit="MiB",
         default_name="no limit",
         bounds=(256, 16_777_216),
-        note="on CPUs only; a process that needs more is [out of memory](#memory)",
+        note="CPUs only; [out of memory](#memory) beyond it",
     )
     cpu_limit: float = parameter(
         0.0,
         "CPU limit",
-        "core limit of a training process from its warm-up on; 0: no limit",
+        "core limit per rank from warm-up on; 0: none",
         unit="cores",
         default_name="no limit",
         bounds=(0.01, MAX_DEVICES_PER_NODE),
         published=True,
-        note="set by [control groups](clusters.md#a-share-of-a-core), as in Kubernetes; parameter servers have"
-        " no limit",
+        note="by control groups, as in Kubernetes; parameter servers are unlimited",
     )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(
         0,
         "Replica",
-        "distinguishes copies of the same configuration",
+        "number that distinguishes identical configurations",
         scope=SELFTEST,
         bounds=(0, 1_000),
         note=SELFTEST_ONLY,
@@ -295,7 +289,7 @@ class TrainingParameters:
     slowed_rank: int = parameter(
         -1,
         "Slowed rank",
-        "rank with the injected slowdown; -1: all ranks",
+        "rank with the injected slowdown; -1: all",
         default_name="all ranks",
         scope=SELFTEST,
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),

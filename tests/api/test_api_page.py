@@ -14,7 +14,7 @@ from tests.logs.ingest.conftest import folder, small_archive, write_log
 
 __all__ = ["folder", "small_archive", "write_log"]
 
-PAGE = DOCS / "api.md"
+PAGE = DOCS / "notebooks.md"
 
 
 def write_measured(name: str, recipe: Recipe) -> None:

@@ -13,8 +13,8 @@ PAGE = (PROJECT / "docs" / "audit.md").read_text(encoding="utf-8")
 
 
 def block(language):
-    [text] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return text
+    """Return the first block of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
 
 
 def test_the_example_has_the_output_on_the_page(tmp_path):
@@ -25,11 +25,12 @@ def test_the_example_has_the_output_on_the_page(tmp_path):
 
 def test_every_check_is_explained():
     section = PAGE.split("## The checks\n")[1].split("\n## ")[0]
-    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == list(checks.names())
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(cells))) == list(checks.names())
 
 
 def test_the_numbers_of_the_published_figures_are_those_of_today():
-    section = PAGE.split("## What it finds in the published figures\n")[1]
+    section = PAGE.split("## Published tables\n")[1].split("\n## ")[0]
     assert {line.count(" | ") for line in section.splitlines() if line.startswith("| ")} == {5}
     documented = {
         row[0]: [*map(int, row[1:])] for row in re.findall(r"^\| `(\w+)` " + r"\| (\d+) " * 4, section, re.MULTILINE)
@@ -38,5 +39,3 @@ def test_the_numbers_of_the_published_figures_are_those_of_today():
     heaviest_first = list(reversed(Severity))
     counted = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.diagnostics}
     assert documented == counted
-    [idle] = re.findall(r"^These had nothing to examine, .*: (.*)\.$", section, re.MULTILINE)
-    assert re.findall(r"`(\w+)`", idle) == [one.name for one in checked if not one.examined]

@@ -34,7 +34,7 @@ def test_the_largest_of_three_sizes_is_left_out():
     assert [point.units for point in case.curve.points] == [1, 2]
     assert case.target.units == 4
     by_method = {entry.method: entry for entry in errors_of([case])}
-    assert by_method["same rate per device"].median == pytest.approx(30 / 29 - 1)
+    assert by_method["same throughput per device"].median == pytest.approx(30 / 29 - 1)
 
 
 def test_a_laboratory_with_many_series_does_not_decide_the_errors():
@@ -58,5 +58,5 @@ def test_series_without_an_interval_are_not_held():
 
 def test_the_page_has_what_the_published_series_say():
     written = DOCS_PAGE.read_text(encoding="utf-8")
-    assert {"| node ring |", "| nodes | OneFlow |"} <= set(re.findall(r"(?m)^\| (?:nodes \| )?[^|]+ \|", written))
+    assert {"| node ring |", "| nodes |", "| devices of one node |"} <= set(re.findall(r"(?m)^\| [^|]+ \|", written))
     assert page(written) == written, "write it again: python -m tools.prediction_page"

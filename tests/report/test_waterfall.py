@@ -259,7 +259,7 @@ def test_the_docs_have_the_causes_of_the_printed_stages():
     steps_of = {}
     for steps in printed_waterfalls(load(("elasticdl_allreduce_wiki",))):
         steps_of[steps.table, steps.world_size] = steps
-    page = (PROJECT / "docs/seeds.md").read_text()
+    page = (PROJECT / "docs/published.md").read_text()
     rows = re.findall(r"^\| (MobileNetV2|ResNet-50), (\d) \|(.+)\|$", page, re.MULTILINE)
     assert len(rows) == 4
     for network, workers, cells in rows:

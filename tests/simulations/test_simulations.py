@@ -1,4 +1,4 @@
-"""Intervals hold the true value, and outcomes are right, as often as docs/statistics.md says."""
+"""CIs contain the true value, and significance tests are right, as often as docs/statistics.md says."""
 
 import os
 from itertools import product
@@ -26,7 +26,7 @@ def judge(line: str, is_within: bool) -> None:
 
 @pytest.mark.parametrize("configurations", SIZES)
 @pytest.mark.parametrize("noise", coverage.NOISES)
-def test_ratios_and_outcomes(noise, configurations):
+def test_ratios_and_significance(noise, configurations):
     for rounds in (rounds_needed(configurations - 1), 6):
         judge(*coverage.row_of(noise, configurations, rounds, SIMULATED or 10))
 

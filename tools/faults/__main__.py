@@ -1,4 +1,4 @@
-"""Perform faults for real, and write what was seen into docs/faults.md: ``python -m tools.faults [local ssh slurm]``.
+"""Perform faults for real, and write what was seen into performed.md: ``python -m tools.faults [local ssh slurm]``.
 
 It needs root, and for two of the clusters ssh and Slurm: see tests/requirements.py. Rows of faults that were not
 performed stay as they are.
@@ -11,13 +11,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.writing import write_atomically
 from tools.faults.clusters import CLUSTERS
 from tools.faults.fault import FAULTS, Fault
 from tools.faults.performance import HEADING, performed
 
-PAGE = PROJECT / "docs" / "faults.md"
+PAGE = Path(__file__).with_name("performed.md")
 BEGIN, END = "<!-- python -m tools.faults -->\n", "<!-- end of the faults performed -->\n"
 
 

@@ -9,7 +9,7 @@ from tools.faults.fault import BEFORE, COMPLETED, TRAINING, Fault
 from tools.faults.scene import Scene
 
 HEADING = (
-    "| fault | cluster | outcome | silent after | orphans | evidence | continued |",
+    "| fault | cluster | status | silent after | orphans | evidence | continued |",
     "|---|---|---|--:|--:|---|---|",
 )
 LONGEST_REASON = 90

@@ -29,23 +29,21 @@ class PublishedMetric:
     definition: str
 
 
-_TASK = "of one worker for one task, which is several steps"
+_TASK = "per task of a worker"
 METRICS = {
     "throughput": PublishedMetric("samples/s", "samples per second"),
-    "speedup": PublishedMetric("×", "throughput / that of the baseline"),
+    "speedup": PublishedMetric("×", "throughput / baseline throughput"),
     "efficiency": PublishedMetric("", "speedup × baseline devices / devices; 1 is linear"),
-    "mfu": PublishedMetric("", "share of the devices' peak that the network needs, as its source computes it"),
-    "hfu": PublishedMetric("", "share of the devices' peak that is used, recomputed activations included"),
-    "device_flops": PublishedMetric(
-        "FLOP/s", "floating-point operations of one device per second, as its source counts them"
-    ),
+    "mfu": PublishedMetric("", "model FLOPs per second / peak of the devices, as the source computes it"),
+    "hfu": PublishedMetric("", "the same with recomputed activations, as the source computes it"),
+    "device_flops": PublishedMetric("FLOP/s", "FLOPs of one device per second, as the source counts them"),
     "step_seconds": PublishedMetric("s", "time of one step"),
     "batch_per_device": PublishedMetric("samples", "samples per step and device"),
-    "batches_per_task": PublishedMetric("", "batches of one worker in one task"),
-    "samples_per_task": PublishedMetric("samples", "samples of one worker in one task"),
-    "communication_share": PublishedMetric("", "share of the time spent on communication, as its source states it"),
+    "batches_per_task": PublishedMetric("", f"batches {_TASK}"),
+    "samples_per_task": PublishedMetric("samples", f"samples {_TASK}"),
+    "communication_share": PublishedMetric("", "fraction of the time spent on communication, as the source states it"),
     "computation_to_communication": PublishedMetric("", "computation / communication"),
-    "task_process_seconds": PublishedMetric("s", f"time {_TASK}"),
+    "task_process_seconds": PublishedMetric("s", f"time {_TASK}; a task is several steps"),
     "batch_process_seconds": PublishedMetric("s", f"time in batches {_TASK}"),
     "get_model_seconds": PublishedMetric("s", f"time to fetch the model {_TASK}"),
     "report_gradient_seconds": PublishedMetric("s", f"time to average gradients {_TASK}"),

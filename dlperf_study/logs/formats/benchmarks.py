@@ -30,10 +30,9 @@ TF_CNN_BENCHMARKS = Format(
     steps="steps since the warm-up, from 1",
     closing_metric=printed.JOB_TOTAL.name,
     traps=(
-        "the throughput of a line is the mean since the warm-up, not that of the last steps",
-        "under Horovod every rank prints the total of the whole job",
-        "with parameter servers on several hosts a worker's running mean is its own, the total that of the job",
-        "with mode forward-only nothing is trained",
+        "a line's throughput is a mean since the warm-up",
+        "every Horovod rank prints the job's total",
+        "forward-only mode trains nothing",
     ),
     facts=(
         Fact("tensorflow", r"TensorFlow:\s+(\S+)"),
@@ -73,9 +72,7 @@ HOROVOD_SYNTHETIC = Format(
     steps="measurements of some batches each, from 0",
     counts_updates=False,
     closing_metric=printed.JOB_TOTAL.name,
-    traps=(
-        "a throughput is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",
-    ),
+    traps=("a throughput is rank 0's; the total is rank 0's mean × devices",),
     facts=(
         Fact("model", r"Model: (\S+)"),
         Fact("batch_per_device", r"Batch size: (\d+)"),
@@ -138,10 +135,9 @@ MLLOG = Format(
     counts_updates=False,
     device_throughput_facts={"submission_benchmark": ("ssd", "retinanet")},
     traps=(
-        "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",
-        "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",
-        "epochs are counted from 0 or from 1",
-        "without a throughput it is the samples_count of two lines / the time between them, without evaluation",
+        "SSD (RetinaNet) prints per-device throughput, others the job's",
+        "images, sequences or tokens, by benchmark",
+        "without a throughput: samples_count differences / time, without evaluation",
     ),
 )
 

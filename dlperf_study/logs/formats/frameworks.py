@@ -18,11 +18,7 @@ MXNET_SPEEDOMETER = Format(
     throughput_metrics=("throughput",),
     merge=Merge.SUM,
     steps="batches of the epoch",
-    traps=(
-        "under Horovod the throughput is that of one rank; in one process it is that of all its devices",
-        "no line says which of the two: one line per step on several devices does not tell the job's throughput",
-        "old versions print one line per measure of quality, each with the same throughput",
-    ),
+    traps=("throughput of one process: one rank under Horovod, else all its devices; no line tells which",),
     synchronous=False,
     dlperf_steps=(20, 120),
 )
@@ -50,10 +46,9 @@ GLUONNLP_BERT = Format(
     merge=Merge.SUM,
     steps="steps since the start",
     traps=(
-        "the throughput counts tokens, not samples",
-        "under Horovod every rank prints its own, and no line names its rank",
-        "evaluation prints the same line, with a learning rate of 0",
-        "a process on several devices prints their sum: one line per step does not tell the job's throughput",
+        "counts tokens; every Horovod rank prints its own",
+        "evaluation lines have learning rate 0",
+        "a process on several devices prints their sum",
     ),
     synchronous=False,
     # Its ``evaluate`` calls the same ``log`` without a trainer, and then the learning rate is printed as 0.
@@ -77,7 +72,10 @@ INSIGHTFACE_PARTIAL_FC = Format(
     throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start",
-    traps=("'it' means samples, not iterations", "'Total' is rank 0's throughput × devices"),
+    traps=(
+        "'it' means samples",
+        "'Total' is rank 0's throughput × devices",
+    ),
     dlperf_steps=(20, 120),
 )
 
@@ -103,7 +101,10 @@ MINDSPORE = Format(
     throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="steps of the epoch, from 1; a time is the mean of its epoch",
-    traps=("the first epoch includes the compilation", "with data sinking a whole epoch is one call to the device"),
+    traps=(
+        "the first epoch contains compilation",
+        "with data sinking, an epoch is one call",
+    ),
     carries_steps=True,
 )
 
@@ -137,7 +138,7 @@ ONEFLOW_RESNET50 = Format(
     throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="batches of the epoch, from 1",
-    traps=("the throughput is that of the whole job", "the last number of a line is the Unix time, not a throughput"),
+    traps=("the last number of a line is the Unix time",),
     facts=(Fact("model", r"model = (\w+)"), *_ONEFLOW_SETTINGS),
     dlperf_steps=(20, 120),
 )
@@ -150,7 +151,7 @@ ONEFLOW_BERT = Format(
     throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, from 0",
-    traps=("the throughput is that of the whole job, in sequences", "the last number of a line is the Unix time"),
+    traps=("sequences/s of the job",),
     facts=_ONEFLOW_SETTINGS,
     dlperf_steps=(20, 120),
 )
@@ -169,7 +170,7 @@ ONEFLOW_INSIGHTFACE = Format(
     throughput_metrics=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, from 1",
-    traps=("the throughput is that of the whole job",),
+    traps=("throughput of the job",),
     dlperf_steps=(20, 120),
 )
 

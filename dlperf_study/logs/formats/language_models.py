@@ -42,10 +42,8 @@ MEGATRON_LM = Format(
     merge=Merge.ONE,
     steps="iterations since the start, from 1; a line is of those since the line before",
     traps=(
-        "the time is the mean since the line before; the first contains the start-up",
-        "the global batch is that of the line, and may grow during training",
-        "iterations that are skipped, until the scale of the loss fits, are in the time",
-        "the throughput per GPU is in TFLOP/s, of the model",
+        "the time is a mean since the previous line, skipped iterations included",
+        "the global batch may grow during training",
     ),
 )
 
@@ -68,10 +66,7 @@ NEMO = Format(
     throughput_metrics=("throughput",),
     merge=Merge.COPIES,
     steps="steps since the start, from 0",
-    traps=(
-        "the iteration starts over with every epoch; the global step does not",
-        "the global batch is that of the line; the time is that of the process that prints",
-    ),
+    traps=("the iteration restarts with every epoch, the global step continues",),
 )
 
 TORCHTITAN = Format(
@@ -89,8 +84,8 @@ TORCHTITAN = Format(
     merge=Merge.COPIES,
     steps="steps since the start, from 1; a line is of those since the line before",
     traps=(
-        "tps is in tokens/s of each device; all ranks may print it, and their sum means nothing",
-        "the first step contains the start-up; mfu is relative to BF16, and missing with FP8",
+        "tps is per device; all ranks may print it",
+        "the first step contains the start-up",
     ),
 )
 
@@ -115,9 +110,8 @@ MAXTEXT = Format(
     merge=Merge.COPIES,
     steps="steps since the start, from 0",
     traps=(
-        "steps are queued: the first one contains compiling, and up to the fourth may take no time at all",
-        "lines of 2023 have no tokens: the time of the step is used instead",
-        "tokens are of each device, with those that only fill up a sequence; every host prints them",
+        "steps are queued: steps 0 to 4 are skipped",
+        "tokens are per device, padding included; every host prints them",
     ),
     first_true_step=5,
 )
@@ -153,8 +147,8 @@ FAIRSEQ = Format(
     steps="updates since the start; a line is of those since the line before",
     facts=(Fact("world_size", r"training on (\d+) devices"),),
     traps=(
-        "wps counts tokens, or frames, of all workers since the last line; samples are wps × bsz / wpb",
-        "the first line has no throughput; versions of 2019 print a mean since the start; ups has two decimals",
+        "wps counts tokens of all workers; samples are wps × bsz / wpb",
+        "versions of 2019 print a mean since the start",
     ),
 )
 
@@ -173,9 +167,8 @@ NANOGPT = Format(
     merge=Merge.ONE,
     steps="iterations since the start, from 0; a line is of that one iteration",
     traps=(
-        "an iteration with an evaluation before it contains that; the first contains compiling",
-        "the batch is batch_size × gradient_accumulation_steps, which is that of all devices",
-        "mfu is relative to an A100, whatever the device, and a mean over the last lines",
+        "iterations with an evaluation contain it; the first contains compilation",
+        "the batch is batch_size × gradient_accumulation_steps, all devices",
     ),
 )
 
@@ -196,9 +189,9 @@ MODDED_NANOGPT = Format(
     merge=Merge.ONE,
     steps="steps since the start",
     traps=(
-        "step_avg is a mean since the start, or since step 10: the difference of two train_time is used instead",
-        "the clock is set to 0 after 10 steps in some versions, and stops during validation",
-        "the batch, or the length of a sequence, grows during training in some records",
+        "step_avg is a mean since the start or step 10: train_time differences are used",
+        "the clock stops during validation",
+        "some records grow the batch or sequence during training",
     ),
 )
 
@@ -224,7 +217,10 @@ LLM_C = Format(
     throughput_metrics=("step_seconds",),
     merge=Merge.ONE,
     steps="steps since the start",
-    traps=("tok/s is a smoothed throughput of the job: the time of the step is used instead", "main.log has no time"),
+    traps=(
+        "tok/s is smoothed: the step time is used",
+        "main.log has no time",
+    ),
     no_throughput_reason="main.log of llm.c has no time; what it prints on the console has",
 )
 

@@ -74,9 +74,8 @@ DLLOGGER = Format(
     steps="as the program counts: a number, or [epoch, step]",
     counts_updates=False,
     traps=(
-        "units are in METADATA lines, if the program wrote any",
-        "train_throughput counts samples in one program and tokens in another: it says neither",
-        "a single step is an epoch in some programs, an iteration in others",
+        "units are in METADATA lines, if present",
+        "train_throughput counts samples or tokens, by program",
     ),
 )
 
@@ -123,9 +122,8 @@ NVIDIA_DLL = Format(
     merge=Merge.ONE,
     steps="iterations: of the epoch in PyTorch, since the start in TensorFlow",
     traps=(
-        "every throughput is that of the whole job",
-        "ResNet50 for TensorFlow does not print its first 20 iterations",
-        "the throughput of the first iterations of PyTorch is that of queueing work, not of doing it",
+        "every throughput is the job's",
+        "PyTorch's first iterations show queueing, which is too fast",
     ),
     facts=(
         Fact("world_size", r"world_size : (\d+)"),
@@ -154,7 +152,7 @@ HUGECTR = Format(
     throughput_metrics=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="steps since the start",
-    traps=("the time is that of all steps since the last line: divided here by their number",),
+    traps=("the time covers all steps since the last line and is divided by their number",),
     facts=(
         Fact("steps_planned", r"max_iter\s*[:=]\s*(\d+)"),
         Fact("devices_per_node", r"gpu_num_per_node\s*[:=]\s*(\d+)"),

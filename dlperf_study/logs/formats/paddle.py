@@ -35,9 +35,7 @@ PADDLE_VGG16_V2 = Format(
     throughput_metrics=("step_seconds",),
     merge=Merge.SUM,
     steps="batches of the pass, from 0",
-    traps=(
-        "it prints a time, not a throughput: one trainer's throughput is its batch / time, and the job's their sum",
-    ),
+    traps=("prints a time: one trainer's throughput is batch / time, the job's the sum",),
     facts=(Fact("batch_per_device", r"batch_size:? (\d+)"),),
     synchronous=False,
 )
@@ -62,8 +60,8 @@ PADDLE_VGG16_FLUID = Format(
     merge=Merge.SUM,
     steps="batches since the start of the pass, from 1",
     traps=(
-        "a speed is that of one trainer: the job's is the sum over the trainers, all of them",
-        "the speed of a batch excludes the reader; the performance of a pass includes it",
+        "one trainer's speed: the job's is the sum",
+        "batch speeds exclude the reader, pass performance includes it",
     ),
     facts=(
         Fact("batch_per_device", r"batch_size: (\d+)"),
@@ -86,8 +84,8 @@ PADDLE_FLUID_BENCHMARK = Format(
     merge=Merge.SUM,
     steps="batches of the pass",
     traps=(
-        "the throughput is that of one trainer: the job's is the sum over the trainers",
-        "the unit is printed as examples/sed; later versions print examples/sec",
+        "one trainer's throughput: the job's is the sum",
+        "the unit may be printed as examples/sed",
     ),
     facts=(
         Fact("batch_size", r"batch_size: (\d+)"),
@@ -131,9 +129,9 @@ PADDLE_RESNET50 = Format(
     merge=Merge.SLOWEST,
     steps="batches of the pass, from 0",
     traps=(
-        "a time is that of trainer 0: the job's throughput is nodes × devices per node × batch per device / time",
-        "elapse has four decimals and includes the reader; time, before it, has two",
-        "ips, printed since 2020-09, is that of one rank, and its average restarts at every print",
+        "trainer 0's time: job throughput = devices × batch per device / time",
+        "elapse includes the reader",
+        "ips is one rank's, averaged anew after each print",
     ),
     facts=(
         Fact("batch_size", r"batch_size\s*[:=]\s*(\d+)"),
@@ -166,10 +164,7 @@ PADDLE_BERT = Format(
     throughput_metrics=("steps_per_second",),
     merge=Merge.COPIES,
     steps="steps since the start",
-    traps=(
-        "the speed is already multiplied by the number of trainers, one per node: times batch per device × devices per "
-        "node it is the job's throughput; multiplying by all devices counts the nodes twice",
-    ),
+    traps=("speed already includes all nodes: multiply by batch per device × devices per node",),
     facts=(
         Fact("devices_per_node", r"Device count (\d+)"),
         Fact("trainers", r"trainers_num:?\s*(\d+)"),
@@ -209,7 +204,7 @@ PADDLECLAS = Format(
     throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0",
-    traps=("ips is that of one rank", "the average restarts at every print, so the first after it is often low"),
+    traps=("ips is one rank's, averaged anew after each print",),
     facts=(Fact("batch_size", TRAIN_BATCH),),
 )
 
@@ -227,7 +222,7 @@ PADDLESEG = Format(
     throughput_metrics=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="iterations since the start, from 1; a line is of those since the line before",
-    traps=("ips is that of one rank, and versions before 2021 print none; only rank 0 prints",),
+    traps=("ips is one rank's; before 2021 there is none",),
 )
 
 PADDLEOCR = Format(
@@ -252,8 +247,8 @@ PADDLEOCR = Format(
     merge=Merge.SLOWEST,
     steps="iterations since the start, from 1; with iter, of the epoch; a line is of those since the line before",
     traps=(
-        "ips is that of one rank; only rank 0 prints",
-        "a time is that of the batch alone: metrics between two batches, and printing, are not in it",
+        "ips is one rank's",
+        "times exclude metrics and printing between batches",
     ),
 )
 
@@ -277,8 +272,8 @@ PADDLEDETECTION = Format(
     merge=Merge.ONE,
     steps="batches of the epoch, from 0",
     traps=(
-        "ips is that of one device: its batch divided by the mean time of the last 20 iterations; only rank 0 prints",
-        "a run that is started again appends to the same log",
+        "ips is one device's, a mean of 20 iterations",
+        "restarted runs append to the same log",
     ),
 )
 
@@ -308,11 +303,7 @@ PADDLENLP = Format(
     throughput_metrics=("step_seconds",),
     merge=Merge.COPIES,
     steps="updates since the start; a line is of those since the line before",
-    traps=(
-        "interval_samples_per_second is ten times too low in releases of 2022, with ten steps a line: "
-        "steps per second × global batch is used instead",
-        "interval_tokens_per_second_per_device is of one device, the tokens per second at the end of the job",
-    ),
+    traps=("releases of 2022 print interval_samples_per_second ten times too low: steps/s × global batch is used",),
     facts=(
         Fact("global_batch", r"Total train batch size \(w\. parallel, distributed & accumulation\) = ([\d,]+)"),
         Fact("world_size", r" world_size\s+:\s*(\d+)"),

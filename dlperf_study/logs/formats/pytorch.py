@@ -25,9 +25,8 @@ PYTORCH_IMAGENET = Format(
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0 or 1",
     traps=(
-        "seconds per step of one rank, the mean in brackets; the job's throughput is batch per device × devices / time",
-        "the lines of the ranks are mixed and name no rank",
-        "without a synchronisation the time is that of queueing work until the queue is full",
+        "seconds per step of one rank: job throughput = batch per device × devices / time",
+        "lines of ranks are mixed",
     ),
     facts=(Fact("model", r"creating model '(\w+)'"),),
 )
@@ -64,10 +63,8 @@ TORCHVISION_REFERENCES = Format(
     steps="batches of the epoch, from 0",
     first_true_step=_WINDOW,
     traps=(
-        "img/s is of one process, of the last step only, and without loading data: time is used instead",
-        "time is the mean of the last 20 steps of one process, with their data: the first 20 of an epoch are left out",
-        "if no epoch is longer, the mean of each epoch is used",
-        "the detection scripts print no img/s",
+        "img/s covers one process's last step without loading: time is used",
+        "time is a mean of 20 steps: the first 20 of an epoch are skipped",
     ),
 )
 
@@ -91,9 +88,7 @@ TIMM = Format(
     merge=Merge.COPIES,
     steps="updates of the epoch, from 0",
     traps=(
-        "the throughput before the brackets is that of one update in fifty, which may or may not wait for data",
-        "the throughput in brackets is a mean since the epoch began, with its slow first update; its last line counts",
-        "both are of the whole job: the global batch of an update, with accumulation, by the clock of rank 0",
+        "the value in brackets is a mean since the epoch began; its last line counts",
         "summary.csv has no time",
     ),
 )

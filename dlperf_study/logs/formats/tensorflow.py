@@ -29,10 +29,9 @@ KERAS_FIT = Format(
     merge=Merge.ONE,
     steps="batches of the epoch; the last line of an epoch counts",
     traps=(
-        "the time of a step is a mean since the epoch began, rounded to whole milliseconds: 1 ms may be 0.5 or 1.5",
-        "the last line of an epoch contains its validation; the first step, which compiles, is left out",
-        "the batch is that of all replicas",
-        "bars of evaluate and predict look the same: they are after the last line of an epoch, or before the first",
+        "step time is a mean since the epoch began, rounded to milliseconds",
+        "the last line of an epoch contains validation; the first step is skipped",
+        "evaluate and predict print equal bars, after an epoch's last line or before the first",
     ),
     carries_epochs=True,
 )
@@ -58,8 +57,8 @@ TF2_TIMEHISTORY = Format(
     merge=Merge.ONE,
     steps="steps since the start; the number is the last step of the interval",
     traps=(
-        "the throughput is that of the whole job",
-        "the first interval includes the start-up: about a third of the throughput",
+        "throughput of the job",
+        "the first interval contains the start-up",
     ),
     facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices_per_node", r"'num_gpus': ([1-9]\d*)")),
     # The five lines of 100 steps after the first.
@@ -78,9 +77,8 @@ TENSORPACK = Format(
     merge=Merge.ONE,
     steps="steps since the start, at the end of the epoch",
     traps=(
-        "under Horovod rank 0 alone prints, and means the whole job",
-        "the first epoch includes the start-up",
-        "on a terminal it prints colour codes",
+        "rank 0 prints the job's throughput",
+        "the first epoch contains the start-up",
     ),
     facts=(Fact("devices_per_node", r"Number of GPUs found: (\d+)"),),
     carries_steps=True,
@@ -112,10 +110,8 @@ ELASTICDL = Format(
     merge=Merge.SUM,
     steps="none: a line is the sum over one task of one worker, in the order of the tasks",
     traps=(
-        "seconds of a whole task, not of a step, and no line says how many steps a task has: the throughput is "
-        "workers × batch × steps of a task / task_process",
-        "batch_process, get_model and report_gradient are parts of task_process",
-        "under all-reduce report_gradient is the exchange of the gradients",
+        "prints seconds per task: throughput = workers × batch × steps of a task / task_process",
+        "under all-reduce, report_gradient is the gradient communication",
     ),
     synchronous=False,
 )

@@ -11,9 +11,8 @@ from dlperf_study.logs.scalar_rows import THROUGHPUT_NAMES, THROUGHPUTS, tag_mea
 from dlperf_study.logs.wandb_files import HISTORY_ROW
 
 _TRAP = (
-    "programs choose the names of scalars: samples_per_sec and tokens_per_sec are read as those of the whole job, "
-    "step_time as seconds, throughput without a stated unit; other tags of a device, rank or gpu, and those of "
-    "eval, val or test are left out"
+    "samples_per_sec and tokens_per_sec are the job's, step_time is in seconds, throughput has no unit; "
+    "tags of devices, ranks and evaluation are ignored"
 )
 
 
@@ -49,7 +48,7 @@ TENSORBOARD = _scalar_format(
     "TensorBoard",
     "tensorflow/tensorboard, event files (events.out.tfevents.*) of any program",
     EVENT_ROW,
-    "a program that still writes, or was killed, may leave a record that is cut",
+    "reads events.out.tfevents.*; a killed program may leave a truncated record",
 )
 
 WANDB = _scalar_format(
@@ -57,7 +56,7 @@ WANDB = _scalar_format(
     "Weights & Biases",
     "wandb/wandb, the file run-*.wandb of a run of any program, offline or synchronized",
     HISTORY_ROW,
-    "where every rank calls wandb.init, each has a run of its own, which its name does not tell",
+    "reads run-*.wandb; each rank that calls wandb.init has its own run",
 )
 
 MLFLOW = _scalar_format(
@@ -65,7 +64,7 @@ MLFLOW = _scalar_format(
     "MLflow",
     "mlflow/mlflow, its database mlflow.db, or the folder mlruns/EXPERIMENT/RUN of a run of any program",
     METRIC_ROW,
-    "a program that gives no step has recorded everything at step 0",
+    "reads mlflow.db or mlruns/; values without a step are at step 0",
 )
 
 FORMATS = (TENSORBOARD, WANDB, MLFLOW)

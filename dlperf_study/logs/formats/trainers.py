@@ -40,9 +40,9 @@ LIGHTNING = Format(
     merge=Merge.SLOWEST,
     steps="batches of the epoch; the last line of an epoch counts",
     traps=(
-        "it/s counts the batches of one process, a mean since the epoch began; below 1 it is s/it",
-        "every step may be printed twice; before 2.0 the bar also counts batches of validation",
-        "metrics.csv has what the program logs, and no time",
+        "it/s counts batches of one process; below 1 it is s/it",
+        "before 2.0 the bar also counts validation batches",
+        "metrics.csv has no time",
     ),
     no_throughput_reason="metrics.csv of Lightning has no time; its progress bar has",
 )
@@ -85,9 +85,8 @@ HUGGINGFACE_TRAINER = Format(
     merge=Merge.COPIES,
     steps="updates since the start",
     traps=(
-        "train_samples_per_second is the mean of the whole job from its start, with evaluation and saving",
-        "train_tokens_per_second of the last line counts the tokens of one rank; of others, those of the job so far",
-        "several ranks may print the same line; the progress bar counts updates, smoothed",
+        "train_samples_per_second is a mean from the start, evaluation and saving included",
+        "the last train_tokens_per_second counts one rank; earlier ones count the job",
     ),
     facts=(Fact("global_batch", r"Total train batch size \(w\. parallel, distributed & accumulation\) = ([\d,]+)"),),
     no_throughput_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
@@ -115,9 +114,8 @@ COMPOSER = Format(
     merge=Merge.ONE,
     steps="batches of the epoch, from 1",
     traps=(
-        "throughputs are means of the last 100 batches; throughput/device is that divided by the number of devices",
-        "time/train is in hours; time/sample and time/token are counters",
-        "batches_per_sec has four decimals, which are too few for slow batches",
+        "throughputs are means of the last 100 batches",
+        "time/train is in hours; batches_per_sec has only four decimals",
     ),
     carries_steps=True,
 )
@@ -152,9 +150,9 @@ DEEPSPEED = Format(
     merge=Merge.COPIES,
     steps="updates since the start",
     traps=(
-        "pipelines print samples/sec of whole iterations, which is used where it is",
-        "the running average keeps the slow first steps for ever: the throughput of the last step is used instead",
-        "the timer leaves out loading data and all work between steps: compare it with the throughput by the clock",
+        "samples/sec of a pipeline covers whole iterations and is preferred",
+        "the running average contains slow first steps: the last step's throughput is used",
+        "the timer excludes data loading: compare with wall_throughput",
     ),
 )
 

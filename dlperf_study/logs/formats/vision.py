@@ -38,8 +38,8 @@ DETECTRON2 = Format(
     merge=Merge.ONE,
     steps="iterations since the start, from 0",
     traps=(
-        "time on the console is the mean since the start, in metrics.json the median of the last 20 iterations",
-        "IMS_PER_BATCH is the global batch of all devices; only rank 0 prints",
+        "time is the mean since the start on the console, the median of 20 iterations in metrics.json",
+        "IMS_PER_BATCH is the global batch",
     ),
 )
 
@@ -85,8 +85,8 @@ MMENGINE = Format(
     merge=Merge.ONE,
     steps="iterations of the epoch, or since the start, from 1",
     traps=(
-        "time is the mean of the last iterations, with loading data; the batch size in the configuration is per device",
-        "the number of iterations in an epoch is that of one process",
+        "time is a mean of the last iterations, data loading included",
+        "the configured batch size is per device",
     ),
 )
 
@@ -127,9 +127,9 @@ ULTRALYTICS = Format(
     merge=Merge.ONE,
     steps="batches of the epoch, the last line of which counts; in results.csv epochs, from 1",
     traps=(
-        "time in results.csv is the seconds since the start, with validation and checkpoints; images are not stated",
-        "results.csv of older releases has no time",
-        "it/s is of the bar of training; that of validation follows on its own line; batch is that of all devices",
+        "time in results.csv is seconds since the start, with validation and checkpoints",
+        "older results.csv have no time",
+        "the batch is of all devices",
     ),
     no_throughput_reason="results.csv of this release of Ultralytics has no time",
 )

@@ -21,7 +21,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Launcher(cluster_file.LauncherFacts):
-    """A way to start a job on the nodes of a cluster; ``docs/adding-a-part.md`` describes the fields."""
+    """A way to start a job on the nodes of a cluster; ``docs/plugins.md`` describes the fields."""
 
     name: str
     render: Callable[[Job, Cluster, Path], Submission]

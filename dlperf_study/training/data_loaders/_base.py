@@ -92,7 +92,7 @@ def image_dataset_obstacles(configuration: Configuration, library: str) -> Itera
 
 @dataclass(frozen=True)
 class DataLoader:
-    """One way to get batches, the same for every framework; ``docs/adding-a-part.md`` describes the fields."""
+    """One way to get batches, the same for every framework; ``docs/plugins.md`` describes the fields."""
 
     name: str
     display_name: str

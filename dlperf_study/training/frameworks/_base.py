@@ -51,7 +51,7 @@ class Trainer(Protocol):
     """One rank of one run. Losses stay on the device until ``loss_value`` is called.
 
     ``tensor_library`` is the library of its tensors, for the data loader: Horovod trains on those of PyTorch.
-    ``docs/adding-a-part.md`` has what each method does.
+    ``docs/plugins.md`` has what each method does.
     """
 
     rank: int
@@ -96,7 +96,7 @@ def observations(trainer: Trainer) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Framework:
-    """One way to train; ``docs/adding-a-part.md`` describes the fields."""
+    """One way to train; ``docs/plugins.md`` describes the fields."""
 
     name: str
     display_name: str

@@ -114,7 +114,7 @@ class BuiltByLibraries:
 
 @dataclass(frozen=True)
 class Model(BuiltByLibraries):
-    """One network of images and how each library builds it; ``docs/adding-a-part.md`` describes the fields."""
+    """One network of images and how each library builds it; ``docs/plugins.md`` describes the fields."""
 
     name: str
     display_name: str

@@ -229,5 +229,5 @@ def test_for_an_unknown_program_the_files_to_write_are_in_the_message_and_are_ri
 
 def test_logs_without_a_throughput_get_no_proposal(folder):
     (folder / "run.log").write_text("".join(f"read file {number} of 100\n" for number in range(50)))
-    with pytest.raises(MetadataError, match=r"docs/ingest\.md shows$"):
+    with pytest.raises(MetadataError, match=r"docs/import-logs\.md shows$"):
         identify_logs(folder)

@@ -24,6 +24,7 @@ from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.training import frameworks
 from dlperf_study.training.questions import program_facts
 from tests.command_line import CLUSTER
+from tests.docs import first_cells
 from tests.machines.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.nvidia_smi import A100
 
@@ -118,6 +119,21 @@ def rows(cluster: Cluster, facts_of_nodes: dict[str, dict[str, Any]], clock: flo
 
 def together(**of_two: Any) -> dict[str, CheckResult]:
     return rows(TWO, {"one": facts(), "two": facts(**of_two)}, clock=0.2)
+
+
+def test_the_page_explains_every_row_about_nodes():
+    hardware = facts()["hardware"] | {"network": "100 Gbit/s"}
+    of_node = facts(hardware=hardware, gpu_processes=["7, python, 9 MiB"])
+    images = replace(TWO, image_datasets={"imagenet": "/data/imagenet"})
+    datasets = {"imagenet": {"error": "no such folder"}}
+    results = [
+        *nodes.check_node(TWO, "one", of_node),
+        *nodes.check_node(replace(TWO, shared_files=True), "one", of_node),
+        *nodes.check_together(images, PROGRAMS, {"one": of_node | {"image_datasets": datasets}}, {"one": 0.0}),
+    ]
+    subjects = {result.subject.removeprefix("one: ").replace(" imagenet", "") for result in results}
+    explained = set(first_cells("docs/clusters.md", "## Rows of the check"))
+    assert subjects - {"/scratch", *frameworks.names()} <= explained
 
 
 def test_nodes_with_the_same_packages_are_ok_together(snapshot):
