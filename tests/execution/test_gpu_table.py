@@ -64,7 +64,7 @@ MACHINES = {
 
 
 def table() -> dict[str, list[str]]:
-    """Return the cells of plan, check and study of the table in docs/gpu.md, by the first cell of their row."""
+    """Return the cells of plan, check-cluster and run of the table in docs/gpu.md, by the first cell of their row."""
     page = (PROJECT / "docs" / "gpu.md").read_text(encoding="utf-8")
     rows = re.search(r"\| machine \|.*?\n\|--.*?\n(.*?)\n\n", page, re.DOTALL)
     assert rows
@@ -112,7 +112,7 @@ def nvidia_smi(machine: Machine) -> str:
 def test_commands_say_what_the_table_says(machine, monkeypatch, capsys, request):
     row = table()[request.node.callspec.params["machine"]]
     study = [str(machine / "study.yaml"), "--cluster"]
-    for command, arguments, cell in zip(("plan", "check", "study"), (study, [], study), row, strict=True):
+    for command, arguments, cell in zip(("plan", "check-cluster", "run"), (study, [], study), row, strict=True):
         # Nobody trains on a stand-in, and a queue needs Slurm.
         if cell.startswith("trains") or "asks the nodes" in cell:
             continue
