@@ -136,7 +136,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     measured_link = facts["hardware"].get("network") if cluster.nodes > 1 else links
     if contradiction := next(link_contradictions(cluster.interconnect, cluster.nodes, facts["hardware"]), ""):
         yield missing(
-            f"{name}: interconnect", contradiction, "correct interconnect in the cluster file: captions have it"
+            f"{name}: interconnect", contradiction, "correct it in the cluster file: captions show it"
         )
     elif measured_link:
         yield ok(f"{name}: interconnect", measured_link)
