@@ -12,7 +12,7 @@ on           = $(if $(filter-out 0,$($(1))),$(2))
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(call on,QUICK,--quick)
 
 # A misspelt variable is refused. A name like none of these is for the environment of the command.
-VARIABLES := STUDY CLUSTER QUICK AGAIN WAIT WATCH PAIRS IMAGES LAB TESTS WORKERS MINUTES PADDLE_INDEX TORCH_INDEX TENSORFLOW_INDEX
+VARIABLES := STUDY CLUSTER QUICK RERUN WAIT WATCH PAIRS IMAGES LAB TESTS WORKERS MINUTES PADDLE_INDEX TORCH_INDEX TENSORFLOW_INDEX
 GIVEN     := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 UNKNOWN   := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VARIABLES) PYTHON PYTHON_FOR_SETUP HOROVOD_%,$(GIVEN)))
 REFUSED   := $(if $(UNKNOWN),$(shell python3 tools/make_variables.py '$(VARIABLES)' $(UNKNOWN)))
@@ -27,8 +27,8 @@ help: ## list the targets
 
 # Set-up stops if a different study measures on this machine.
 study: export MEASURES_HERE := $(if $(call on,WAIT,1),,$(filter local,$(CLUSTER)))
-study: $(READY) ## measure a study and build its report; AGAIN=1 re-measures, WAIT=1 waits for others, WATCH=1 shows progress
-	@$(PYTHON) -m dlperf_study study $(OPTIONS) $(call on,AGAIN,--again) $(call on,WAIT,--wait) $(call on,WATCH,--watch)
+study: $(READY) ## measure a study and build its report; RERUN=1 re-measures, WAIT=1 waits for others, WATCH=1 shows progress
+	@$(PYTHON) -m dlperf_study run $(OPTIONS) $(call on,RERUN,--rerun) $(call on,WAIT,--wait) $(call on,WATCH,--watch)
 plan: $(READY) ## list what a cluster can run of a study, and why not the rest; starts nothing
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
 selftest: $(READY) ## test the instrument with known answers, about half an hour; QUICK=1: about 3 minutes
@@ -38,9 +38,9 @@ report: $(READY) ## build the report again from the run records
 paper: $(READY) ## write a study's figures, tables and numbers as LaTeX for a paper
 	@$(PYTHON) -m dlperf_study paper $(STUDY) $(call on,QUICK,--quick)
 data: $(READY) ## make a small set of labelled photographs; IMAGES=folder examines that folder instead
-	@$(PYTHON) -m dlperf_study data $(IMAGES)
+	@$(PYTHON) -m dlperf_study make-data $(IMAGES)
 check-cluster: $(READY) ## try everything that a run on a cluster needs, and list what is missing
-	@$(PYTHON) -m dlperf_study check $(CLUSTER)
+	@$(PYTHON) -m dlperf_study check-cluster $(CLUSTER)
 lab: $(READY) ## open the notebooks in JupyterLab
 	@$(PYTHON) -m jupyterlab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/index.ipynb \
 	  --ServerApp.contents_manager_class=tools.lab_contents.NotebooksAsInGit $(LAB)

@@ -96,7 +96,7 @@ class Workplace:
 
     def start(self, command: str, busy: bool = False, **variables: str) -> "subprocess.Popen[str]":
         """Start a command; one that measures, when nobody else measures on this machine, unless ``busy`` is wanted."""
-        if busy or self.shares_machine or command not in ("run", "study"):
+        if busy or self.shares_machine or not command.startswith("run"):
             return self._start(command, **variables)
         with first_in_line():
             wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
@@ -105,10 +105,11 @@ class Workplace:
         return controller
 
     def _start(self, command: str, **variables: str) -> "subprocess.Popen[str]":
-        options = ["--cluster", str(self.cluster_file)]
+        name, *options = command.split()
+        options += ["--cluster", str(self.cluster_file)]
         shared = shared_machine() if self.shares_machine else {}
         return subprocess.Popen(
-            [sys.executable, "-m", "dlperf_study", command, str(self.study_file), *options],
+            [sys.executable, "-m", "dlperf_study", name, str(self.study_file), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -24,7 +24,10 @@ RUN_ELSEWHERE = {
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"make selftest.*": (".ci/run", "make selftest QUICK=1"),
-    r"make data.*|python -m dlperf_study data.*": ("tests/training/image_datasets/test_photographs.py", 'main(["data"'),
+    r"make data.*|python -m dlperf_study data.*": (
+        "tests/training/image_datasets/test_photographs.py",
+        'main(["make-data"',
+    ),
     r"cp params/clusters/.*": ("tests/machines/clusters/test_check.py", '"cpu_hosts.yaml"'),
     r"make check-cluster CLUSTER=mine": ("tests/machines/clusters/test_check.py", "make check-cluster CLUSTER="),
     r"make plan .* CLUSTER=mine .*": ("tests/machines/clusters/test_check.py", "make plan STUDY="),

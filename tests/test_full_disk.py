@@ -65,7 +65,7 @@ def test_a_selftest_that_starts(outputs, capsys):
 @pytest.mark.parametrize("pages", [0, 1, 2, 4, 8])
 def test_an_ingestion(outputs, folder, pages, capsys):
     main(["ingest", str(folder), "--no-report"])
-    main(["ingest", str(folder), "--no-report", "--accept"])
+    main(["ingest", str(folder), "--no-report", "--yes"])
     capsys.readouterr()
     before = contents(outputs / "logs" / "dataset")
     fill(outputs / "filler", pages)

@@ -42,7 +42,7 @@ def ingested(installation: Installation):
     for name, slowness in (("before", 1.0), ("after", 1.1)):
         write_logs(installation.workspace / name, slowness)
     for name, options in (("before", ()), ("after", ("--no-report",))):
-        ended = installation.run("ingest", name, "--accept", *options)
+        ended = installation.run("ingest", name, "--yes", *options)
         assert ended.returncode == 0, ended.stderr
     return {name: StudyPaths(installation.workspace / "outputs" / name) for name in ("before", "after")}
 
@@ -196,7 +196,7 @@ def test_a_program_of_the_user_is_measured_without_a_framework(installation):
     path = f"{installation.environment / 'bin'}:{os.environ['PATH']}"
     (installation.workspace / "shared.yaml").write_text(SHARED_CLUSTER)
     here = ("--cluster", "./shared.yaml")
-    options = ("--over", "width=1,2", "--batch-per-device", "4", "--measured-steps", "60", "--repetitions", "3", *here)
+    options = ("--sweep", "width=1,2", "--batch-per-device", "4", "--measured-steps", "60", "--repetitions", "3", *here)
     ended = installation.run("measure", *options, "--", *command.split(), PATH=path, **shared_machine())
     assert ended.returncode == 0, ended.stderr
     paths = StudyPaths(installation.workspace / "outputs" / "train")

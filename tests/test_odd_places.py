@@ -61,7 +61,7 @@ def test_logs_in_a_folder_whose_name_is_no_text_are_ingested_twice_alike(folder,
     moved = tmp_path / NO_TEXT
     shutil.move(folder, moved)
     for _ in range(2):
-        assert main(["ingest", str(moved), "--name", paths.folder.name, "--no-report", "--accept"]) == 0
+        assert main(["ingest", str(moved), "--name", paths.folder.name, "--no-report", "--yes"]) == 0
     assert "Traceback" not in capsys.readouterr().err
     assert len(Dataset.load(paths).runs) == 9
     assert Plan.read(paths.plan_file).ingested_from == str(tmp_path / "caf\\xe9")
@@ -73,7 +73,7 @@ def test_names_that_git_ignores_may_have_any_encoding(tmp_path, monkeypatch):
     (tmp_path / ".gitignore").write_bytes(b"caf\xe9\n")
     (tmp_path / "train.py").write_bytes(b"# caf\xe9\nimport torch\n")
     for _ in range(2):
-        assert main(["new", "mine"]) == 0
+        assert main(["init", "mine"]) == 0
     assert (tmp_path / ".gitignore").read_bytes() == b"caf\xe9\n/outputs/\n"
 
 
@@ -82,6 +82,6 @@ def test_a_study_file_in_another_encoding_is_not_replaced(tmp_path, monkeypatch,
     (tmp_path / "train.py").write_text("import torch\n")
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "mine.yaml").write_bytes(b"title: caf\xe9\n")
-    assert main(["new", "mine"]) == 1
+    assert main(["init", "mine"]) == 1
     assert "studies/mine.yaml" in capsys.readouterr().err
     assert (tmp_path / "studies" / "mine.yaml").read_bytes() == b"title: caf\xe9\n"

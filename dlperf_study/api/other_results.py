@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from dlperf_study.api.study_results import StudyResults
 
 
-def ingest(logs: str | Path, name: str = "", *, accept: bool = False) -> "StudyResults":
+def ingest(logs: str | Path, name: str = "", *, confirm: bool = False) -> "StudyResults":
     """Import logs of other programs, write their tables, return the results.
 
     Args:
         logs: a folder of logs, or an archive
         name: of the study; without one, as the identity file of the logs or their folder says
-        accept: confirm the inferred metadata: which run each log is of
+        confirm: confirm the inferred metadata: which run each log is of
 
     Raises MetadataError, with what was inferred, until it is confirmed; and as ``identify_logs`` does.
     """
     # A command that only writes tables must not import what draws.
     from dlperf_study.api.study_results import StudyResults
 
-    identified = identify_logs(Path(logs), name, accept)
+    identified = identify_logs(Path(logs), name, confirm)
     if not identified.confirmed:
-        raise MetadataError(f"{describe(identified)}\nIn Python: ingest({str(logs)!r}, accept=True)")
+        raise MetadataError(f"{describe(identified)}\nIn Python: ingest({str(logs)!r}, confirm=True)")
     paths = read_identified_logs(identified)
     return StudyResults(Measurement(identified.study.name, Dataset.load(paths)))
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import outputs_folder
-from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset import history, tables
 from dlperf_study.metrics.columns import TableName
@@ -89,7 +89,8 @@ def _summary(name: str) -> StudySummary:
 
 
 def _nothing() -> str:
-    return f"Nothing was measured into {outputs_folder()}: {make_command('study')} does, in a terminal."
+    command = make_or("study", command_line("run STUDY"))
+    return f"{outputs_folder()} has no study yet: `{command}` in a terminal measures one."
 
 
 def _runs(study: StudySummary) -> str:

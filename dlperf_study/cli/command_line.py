@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 
-from dlperf_study.cli.measuring import run, selftest, study
+from dlperf_study.cli.measuring import run, selftest
 from dlperf_study.cli.output import STANDARD_OUTPUT, lines_may_be_lost, print_aside, print_error
 from dlperf_study.cli.own_program import measure
 from dlperf_study.cli.parser import Command, command_parser, parsed
@@ -24,7 +24,7 @@ INTERRUPTED = 130
 NO_COMMAND = 2
 WAIT_SECONDS = 2.0
 #: The commands that continue where they were interrupted.
-_CONTINUED: tuple[Command, ...] = (study, run, measure, selftest)
+_CONTINUED: tuple[Command, ...] = (run, measure, selftest)
 #: The commands that go on where nobody reads what they print: their results are files.
 _WITH_FILES: tuple[Command, ...] = (*_CONTINUED, report, ingest)
 
@@ -40,26 +40,22 @@ def do(arguments: list[str] | None) -> int:
         return NO_COMMAND
     options = parsed(arguments)
     command: Command = options.command
+    if output := getattr(options, "output", None):
+        os.environ[OUTPUTS_VARIABLE] = str(output.expanduser().resolve())
     try:
         interrupt_once()
         with lines_may_be_lost(command in _WITH_FILES):
             return _until_free(command, options)
     except DlperfStudyError as error:
-        if options.verbose:
+        if options.traceback:
             traceback.print_exc()
         return print_error(str(error))
     except ModuleNotFoundError as error:
-        if options.verbose or not error.name or error.name.partition(".")[0] == _PACKAGE:
+        if options.traceback or not error.name or error.name.partition(".")[0] == _PACKAGE:
             raise
         return print_error(missing_package(error.name))
     except OSError as error:
-        if error.filename == str(STANDARD_OUTPUT):
-            # Otherwise Python would try to write the rest when it exits.
-            silence(sys.stdout)
-            if error.errno == errno.EPIPE:
-                # Whoever reads, such as head, wants no more.
-                return 0
-        return print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
+        return _file_error(error)
     except RuntimeError as error:
         if not _is_loop(error):
             raise
@@ -71,14 +67,28 @@ def do(arguments: list[str] | None) -> int:
         return INTERRUPTED
 
 
+def _file_error(error: OSError) -> int:
+    """Print an error of the operating system; return the exit code."""
+    if error.filename == str(STANDARD_OUTPUT):
+        # Otherwise Python would try to write the rest when it exits.
+        silence(sys.stdout)
+        if error.errno == errno.EPIPE:
+            # The reader, such as head, has read enough.
+            return 0
+    reason = error.strerror or error
+    if error.filename:
+        return print_error(f"{error.filename}: {reason}")
+    return print_error(str(reason))
+
+
 def _continuation(options: argparse.Namespace) -> str:
     if options.command not in _CONTINUED:
         return ". The same command starts over."
-    # With --again it would put aside what it has measured, and begin anew.
-    again = ""
-    if getattr(options, "again", False):
-        again = " without --again (AGAIN=1 with make)"
-    return f"; no training process is left. The same command{again} continues."
+    # With --rerun it would put aside what it has measured, and begin anew.
+    rerun = ""
+    if getattr(options, "rerun", False) and options.command is run:
+        rerun = " without --rerun (RERUN=1 with make)"
+    return f"; no training process is left. The same command{rerun} continues."
 
 
 def _obstacle_here() -> str:

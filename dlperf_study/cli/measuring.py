@@ -1,4 +1,4 @@
-"""Commands that measure, and those about what measures: plan, run, study, selftest, check, data."""
+"""Commands that measure, and those about what measures: plan, run, selftest, check-cluster, make-data."""
 
 import argparse
 from contextlib import AbstractContextManager, nullcontext
@@ -6,8 +6,8 @@ from dataclasses import asdict
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from dlperf_study.cli.output import print_aside, print_json, print_line
-from dlperf_study.cli.reading import print_answer, report
+from dlperf_study.cli.output import print_aside, print_json, print_line, progress_printer
+from dlperf_study.cli.reading import build_report, print_answer
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.paths import StudyPaths, image_datasets_folder
 from dlperf_study.core.user_commands import make_command
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
+    """Print a study's configurations, the expected time, and why some are not supported here. Starts nothing."""
     from dlperf_study.execution.pending import batch_searches, done_and_not_fitting, unmeasured_runs
     from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
@@ -75,39 +75,47 @@ def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure what is not measured yet."""
-    code, _ = _measure(options)
+    """Run a study, skipping finished runs, and build its report. Exits with 1 if a run failed."""
+    if options.dry_run:
+        options.json, options.all = False, False
+        return plan(options)
+    code, name = _measure(options)
+    if not options.no_report:
+        _report_on(StudyPaths.of(name), options)
     return code
 
 
-def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str]:
+def _measure(options: argparse.Namespace) -> tuple[int, str]:
     """Measure what is missing, or all; return exit code and name."""
     from dlperf_study.core.wording import counted
     from dlperf_study.execution.controller import run_study
     from dlperf_study.execution.planning import make_plan
 
+    say = progress_printer(options)
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
     configurations = counted(len(planned.runnable), "configuration")
-    print_line(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
+    say(f"study {planned.study}: {configurations}, {len(planned.unsupported)} not supported here")
     for note in planned.notes:
         print_line(f"note: {note}")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
-    if again and not getattr(options, "has_put_aside", False):
+    if options.rerun and not getattr(options, "has_put_aside", False):
         from dlperf_study.execution.controller import put_aside
 
         options.has_put_aside = True
-        print_line(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
+        say(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
     with _watched(planned, options) as watch:
         from dlperf_study.dataset.further_rounds import reason_for_further_round
+        from dlperf_study.report.labels import planned_labels
 
-        result = run_study(planned, cluster, print_line, reason_for_further_round, watch)
+        labels = planned_labels(planned)
+        result = run_study(planned, cluster, say, reason_for_further_round, watch, labels)
     if not result.measured and not result.failures:
-        print_line(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
+        say(f"nothing to do: {counted(result.already_measured, 'run')}, all finished")
     for configuration_id, reason in result.out_of_memory.items():
-        print_line(f"does not fit in memory: {configuration_id}: {reason}")
+        print_line(f"out of memory: {labels.get(configuration_id, configuration_id)}: {reason}")
     for failure in result.failures:
         print_aside(f"failed: {failure}")
     return int(bool(result.failures)), planned.study
@@ -116,17 +124,17 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
 def _kept(put_aside: StudyPaths | None, last: StudyPaths) -> str:
     """Return where earlier results are kept."""
     if put_aside is None:
-        return "nothing was measured before"
+        return "no earlier results to keep"
     if put_aside in last.earlier_measurements():
-        return f"kept as an earlier measurement: {put_aside.folder}"
-    return f"kept, but no earlier measurement, because no run is completed: {put_aside.folder}"
+        return f"kept the earlier session: {put_aside.folder}"
+    return f"kept what was run, but no session, because no run completed: {put_aside.folder}"
 
 
 def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextManager[Watch]":
     """Return what follows each execution: with ``--watch``, the page."""
     from dlperf_study.execution.progress import unwatched
 
-    if not getattr(options, "watch", False):
+    if not options.watch:
         return nullcontext(unwatched)
     from dlperf_study.cli.watching import Watcher, watched
 
@@ -140,30 +148,27 @@ def _why(planned: "Plan") -> str:
     return reasons[0]
 
 
-def study(options: argparse.Namespace) -> int:
-    """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
+def _report_on(paths: StudyPaths, options: argparse.Namespace) -> None:
+    """Build the report of what was measured, unless it is up to date."""
     from dlperf_study.dataset.inputs import is_report_current
 
-    code, name = _measure(options, options.again)
-    paths = StudyPaths.of(name)
     if is_report_current(paths):
-        # The answer takes seconds where there are hundreds of configurations; who asks again needs the path.
-        if markdown := getattr(options, "export_markdown", None):
-            print_answer(paths, markdown)
-        print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
-    else:
-        report(options)
-        if getattr(options, "watch", False) and paths.progress_page.exists():
-            from dlperf_study.cli.watching import Watcher
-            from dlperf_study.study.plan import Plan
+        # The results take seconds if there are hundreds of configurations; a second call needs the path.
+        if options.export_markdown:
+            print_answer(paths, options.export_markdown)
+        print_line(f"report: {paths.report_page}, up to date; `report` rebuilds it")
+        return
+    build_report(paths, options)
+    if options.watch and paths.progress_page.exists():
+        from dlperf_study.cli.watching import Watcher
+        from dlperf_study.study.plan import Plan
 
-            # The page that showed what was known meanwhile now links the report.
-            Watcher(paths, Plan.read(paths.plan_file).title).end("The study has ended.")
-    return code
+        # The page that showed progress now links the report.
+        Watcher(paths, Plan.read(paths.plan_file).title).end("The study has ended.")
 
 
-def check(options: argparse.Namespace) -> int:
-    """Try everything that runs on a cluster will need, and say what to do about what is missing."""
+def check_cluster(options: argparse.Namespace) -> int:
+    """Check what a cluster needs for runs, and print how to fix what is missing."""
     from dlperf_study.execution.planning import load_cluster
     from dlperf_study.machines import launchers
     from dlperf_study.machines.check import CheckStatus, describe, queue_seconds
@@ -184,8 +189,8 @@ def check(options: argparse.Namespace) -> int:
     return int(missing > 0)
 
 
-def data(options: argparse.Namespace) -> int:
-    """Make a small set of labelled images from photographs; or examine the images in a folder, such as ImageNet."""
+def make_data(options: argparse.Namespace) -> int:
+    """Make a small image dataset from photographs; with a folder, examine the images in it, such as ImageNet."""
     from dlperf_study.training.image_datasets import describe
     from dlperf_study.training.image_datasets._photographs import make_photographs
 
@@ -203,7 +208,7 @@ def data(options: argparse.Namespace) -> int:
 
 
 def selftest(options: argparse.Namespace) -> int:
-    """Test the instrument with known answers, on this machine; pages say when it last passed."""
+    """Self-test: measure known answers on this machine, to check intervals and false positives."""
     from dlperf_study.execution.selftest_studies import (
         BITS_PER_SECOND,
         PAIRS,

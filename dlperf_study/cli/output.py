@@ -1,15 +1,17 @@
 """What commands print: lines, in colour on a terminal, and JSON."""
 
+import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.paths import outputs_folder
+from dlperf_study.core.progress import say_nothing
 from dlperf_study.core.terminal import silence
 from dlperf_study.core.writing import full_disk, naming
 
@@ -45,6 +47,15 @@ def print_line(text: str) -> None:
             raise
         silence(sys.stdout)
         print_aside(f"{STANDARD_OUTPUT}: {error.strerror}; the command goes on, and prints no more lines there")
+
+
+def progress_printer(options: argparse.Namespace) -> Callable[[str], None]:
+    """Return what prints progress: nothing with ``--quiet``, standard error beside JSON."""
+    if getattr(options, "quiet", False):
+        return say_nothing
+    if getattr(options, "json", False):
+        return print_aside
+    return print_line
 
 
 def print_aside(text: str) -> None:

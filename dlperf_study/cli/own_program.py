@@ -1,15 +1,16 @@
-"""Commands that begin with a program of the user: new, measure."""
+"""Commands that begin with the user's training script: init, measure."""
 
 import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.cli.measuring import study as measure_study
-from dlperf_study.cli.output import print_aside, print_line
+from dlperf_study.cli.measuring import run
+from dlperf_study.cli.output import print_aside, print_line, progress_printer
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.resources import FOLDERS
@@ -18,14 +19,14 @@ from dlperf_study.core.writing import naming, replacing, write_atomically
 from dlperf_study.study.configuration import SCALE, study_parameters
 from dlperf_study.study.new_study import MEASUREMENT, NewStudy
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import EACH_RANK, Program
+from dlperf_study.study.program import PER_RANK, Program
 from dlperf_study.study.strict_yaml import parse_mapping
 
 IGNORED = "outputs/"
 
 
-def new(options: argparse.Namespace) -> int:
-    """Write a commented study file for the program in this folder; its guesses are said, and to be read."""
+def init(options: argparse.Namespace) -> int:
+    """Write a commented study file for the training script in this folder, to edit."""
     from dlperf_study.programs.guesses import guess_program
 
     name, folder = _study_name(options.name), Path.cwd()
@@ -34,20 +35,21 @@ def new(options: argparse.Namespace) -> int:
     if "{batch_per_device}" in guess.command:
         constants["batch_per_device"] = 8
     values: dict[str, Sequence[Scalar]] = {"devices_per_node": [1]}
-    if guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes:
+    if guess.launch == PER_RANK or Program(name, str(folder), guess.command).tells_processes:
         values = {"devices_per_node": [1, 2]}
     study = NewStudy(
-        name, guess.command, values, start=guess.start, steps=guess.steps, constants=constants, notes=guess.notes
+        name, guess.command, values, launch=guess.launch, timing=guess.timing, constants=constants, notes=guess.notes
     )
     study = _equalise_threads(study)
     path = _write(study, folder, "another name")
-    _print_guesses(study)
-    print_line(f"{path.relative_to(folder)}: edit it, then `dlperf-study study {study.name}`")
+    _let_git_ignore_outputs(folder)
+    _print_guesses(study, print_line)
+    print_line(f"{path.relative_to(folder)}: edit it, then `dlperf-study run {study.name}`")
     return 0
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Measure a command over the values of its placeholders: write its study file, measure, and build the report."""
+    """Benchmark a command over a parameter sweep: write its study file, run it, and build a report."""
     from dlperf_study.study.program_section import secret_problem
 
     folder = Path.cwd()
@@ -57,21 +59,28 @@ def measure(options: argparse.Namespace) -> int:
         raise StudyFileError(f"the command {problem}")
     is_new = not _study_path(study, folder).exists()
     path = _write(study, folder, "another --name")
-    print_line(f"study file: {path.relative_to(folder)}")
-    _print_guesses(study)
-    options.study, options.quick, options.json = str(path), False, False
-    # What a command left that was mended since is none of this study's runs.
-    options.again = is_new and _has_no_completed_run(study.name)
+    say = progress_printer(options)
+    say(f"study file: {path.relative_to(folder)}")
+    _print_guesses(study, say)
+    if not options.dry_run:
+        _let_git_ignore_outputs(folder)
+    options.study, options.quick, options.no_report, options.export_markdown = str(path), False, False, None
+    # Runs of a command that was corrected since are none of this study's.
+    options.rerun = is_new and _has_no_completed_run(study.name)
     try:
-        code = measure_study(options)
+        code = run(options)
     except (StudyFileError, UnsupportedError):
-        # Otherwise the mended command would find a study file that differs.
+        # Otherwise the corrected command would find a study file that differs.
         if is_new:
             path.unlink()
         raise
-    if code and is_new and _has_no_completed_run(study.name):
+    if options.dry_run and is_new:
         path.unlink()
-        print_aside(f"no run completed: {path.relative_to(folder)} is removed, so that a mended command can write it")
+        with suppress(OSError):
+            path.parent.rmdir()
+    elif code and is_new and _has_no_completed_run(study.name):
+        path.unlink()
+        print_aside(f"no run completed: {path.relative_to(folder)} is deleted, so you can retry under the same name")
     return code
 
 
@@ -83,22 +92,26 @@ def _has_no_completed_run(name: str) -> bool:
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
-    from dlperf_study.programs.guesses import find_scripts, guess_start, guess_steps
+    from dlperf_study.programs.guesses import find_scripts, guess_launch, guess_timing
 
     # Placeholders need no quotes.
     is_plain = re.compile(r"[\w@%+=:,./{}-]+").fullmatch
     command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
     scripts = find_scripts(command, folder)
-    steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
-    constants = dict(_value("--fixed", argument) for argument in options.fixed)
+    timing, *notes = (options.timing,) if options.timing else guess_timing(scripts)
+    factors = dict(_values("--sweep", argument) for argument in options.sweep)
+    constants = dict(_value("--set", argument) for argument in options.set)
+    if not factors:
+        # One configuration is a study too.
+        factors = {"devices_per_node": [constants.pop("devices_per_node", 1)]}
     if options.batch_per_device:
         constants["batch_per_device"] = options.batch_per_device
     return NewStudy(
         _study_name(options.name or (scripts[0].stem if scripts else Path(options.program[0]).stem)),
         command,
-        dict(_values("--over", argument) for argument in options.over),
-        start=options.start or guess_start(command),
-        steps=steps,
+        factors,
+        launch=options.launch or guess_launch(command),
+        timing=timing,
         constants=constants,
         samples_per_step=options.samples_per_step,
         tokens_per_step=options.tokens_per_step,
@@ -118,9 +131,9 @@ def _equalise_threads(study: NewStudy) -> NewStudy:
     return study
 
 
-def _print_guesses(study: NewStudy) -> None:
+def _print_guesses(study: NewStudy, say: Callable[[str], None]) -> None:
     for note in study.notes:
-        print_line(f"guessed: {note}")
+        say(f"guessed: {note}")
 
 
 def _study_name(name: str) -> str:
@@ -150,7 +163,7 @@ def _value(option: str, argument: str) -> tuple[str, Scalar]:
     """Return a placeholder and its only value, from ``name=1``."""
     name, values = _values(option, argument)
     if len(values) > 1:
-        raise StudyFileError(f"{option} {argument!r}: {name} has {len(values)} values; give them to --over")
+        raise StudyFileError(f"{option} {argument!r}: {name} has {len(values)} values; give them to --sweep")
     return name, values[0]
 
 
@@ -158,7 +171,7 @@ def _check_names(study: NewStudy) -> None:
     """Reject a factor that is no placeholder of the command."""
     placeholders = Program("", "", study.command).placeholders
     valid = (*placeholders, *SCALE, *study_parameters())
-    for option, names in (("--over", study.factors), ("--fixed", study.constants)):
+    for option, names in (("--sweep", study.factors), ("--set", study.constants)):
         for name in names:
             if name not in valid:
                 raise StudyFileError(
@@ -172,7 +185,7 @@ def _study_path(study: NewStudy, folder: Path) -> Path:
 
 
 def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
-    """Write a study file into ``studies``; git ignores the outputs.
+    """Write a study file into ``studies``.
 
     ``remedy``: what to give instead of a name that another study has.
     """
@@ -182,6 +195,10 @@ def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
         raise StudyFileError(f"{shown} is there already, and differs; give {remedy}, or delete it")
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, content)
+    return path
+
+
+def _let_git_ignore_outputs(folder: Path) -> None:
     ignore_file = folder / ".gitignore"
     # Its names of files may have any encoding, and stay as they are.
     lines = []
@@ -190,4 +207,3 @@ def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
     if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & {*map(os.fsdecode, lines)}:
         with naming(ignore_file), replacing(ignore_file) as unfinished:
             unfinished.write_bytes(b"\n".join([*lines, f"/{IGNORED}".encode(), b""]))
-    return path

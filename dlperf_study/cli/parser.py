@@ -1,97 +1,26 @@
-"""The commands and their options, and a script that completes them in a shell."""
+"""The commands, their options and their help."""
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from dlperf_study import __version__
-from dlperf_study.cli.measuring import check, data, plan, run, selftest, study
+from dlperf_study.cli import completion, measuring, own_program, reading
 from dlperf_study.cli.output import print_line
-from dlperf_study.cli.own_program import measure, new
-from dlperf_study.cli.reading import audit, collect, compare, ingest, paper, predict, report
-from dlperf_study.core.resources import DOCS, FOLDERS, named_files
-from dlperf_study.core.user_commands import COMMAND, command_line
+from dlperf_study.core.resources import DOCS
+from dlperf_study.core.user_commands import COMMAND
 from dlperf_study.core.wording import closest
-from dlperf_study.study.configuration import MAX_STEPS, SCALE
+from dlperf_study.study.configuration import MAX_STEPS
 from dlperf_study.study.new_study import MEASUREMENT
-from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS
+from dlperf_study.study.program import LAUNCHES
 
-SHELLS = ("bash", "zsh")
-#: It holds all words, so a press of Tab starts no Python: importing this package takes longer than a person waits.
-_FUNCTION = """{prefix}_dlperf_study() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} command word brace="{{" names="{placeholders}" last
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case $word in {commands}) command=$word; break;; esac
-    done
-    # In the command that is measured: a placeholder, also one that --over or --fixed has named.
-    if [[ $command == measure && $current == *"$brace"* && ${{current##*"$brace"}} != *"}}"* ]]; then
-        for word in "${{COMP_WORDS[@]}}"; do
-            case $last in --over|--fixed) names+=" ${{word%%=*}}";; esac
-            last=$word
-        done
-        COMPREPLY=($(compgen -P "${{current%"$brace"*}}$brace" -S "}}" -W "$names" -- "${{current##*"$brace"}}"))
-        compopt +o filenames -o nospace 2>/dev/null
-        return
-    fi
-    case $command in
-{cases}
-        *) COMPREPLY=($(compgen -W "{words}" -- "$current"));;
-    esac
-    [[ $current == -* || -z $command ]] || COMPREPLY+=($(compgen -f -- "$current"))
-    # Values follow at once.
-    [[ ${{COMPREPLY[0]}} != *= ]] || compopt -o nospace 2>/dev/null
-}}
-complete -o filenames -F _dlperf_study {script}"""
-#: zsh runs completions that were written for bash.
-_PREFIXES = {"bash": "", "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"}
-
-
-#: The options that give a placeholder values: those names are completed that every program may have.
-_OF_PLACEHOLDERS = ("over", "fixed")
-
-
-def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the completion script for a shell."""
-    parsers = _commands(parser)
-    cases = []
-    for name, command_parser in parsers.items():
-        completions = " ".join(_completions(command_parser))
-        cases.append(f'        {name}) COMPREPLY=($(compgen -W "{completions}" -- "$current"));;')
-    # What every command may have in braces; of several nodes, what the first one has.
-    placeholders = [name for name in SCALE if name != "parameter_servers"]
-    placeholders += [*DERIVED_PLACEHOLDERS, "host_0", "port_0", "interface_0", "devices_0", "run"]
-    return _FUNCTION.format(
-        prefix=_PREFIXES[shell],
-        commands="|".join(parsers),
-        cases="\n".join(cases),
-        words=" ".join([*parsers, *_options(parser)]),
-        script=COMMAND,
-        placeholders=" ".join(placeholders),
-    )
-
-
-def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the options of a command, and its arguments' names."""
-    yield from _options(parser)
-    for action in parser._actions:
-        if action.dest in FOLDERS:
-            yield from sorted(named_files(action.dest))
-        elif action.dest in _OF_PLACEHOLDERS:
-            yield from (f"{name}=" for name in SCALE if name != "parameter_servers")
-        elif action.choices:
-            yield from filter(None, map(str, action.choices))
-
-
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    return dict(subparsers.choices)
-
-
-def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    for action in parser._actions:
-        yield from action.option_strings
+Command = Callable[[argparse.Namespace], int]
+_CLUSTER_HELP = "cluster to run on: a name in clusters/ or of this package, or a path (default: local)"
+_STUDY_HELP = "a name in studies/ or of this package, or the path of a study file"
+_MEASURED_HELP = "a name in the outputs, in studies/ or of this package, or the path of a study file"
+_SESSION_HELP = "a study, an earlier session of it (NAME@1), or a folder with a plan"
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -101,11 +30,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         options, surplus = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
         command = next((argument for argument in arguments if not argument.startswith("-")), "")
-        parser.error(_add_suggestion(str(error), command, _commands(parser)))
+        parser.error(_add_suggestion(str(error), command, completion.commands_of(parser)))
     if surplus:
         name = surplus[0].partition("=")[0]
         message = f"unrecognized arguments: {' '.join(surplus)}"
-        options.parser.error(_add_suggestion(message, name, _options(options.parser)))
+        options.parser.error(_add_suggestion(message, name, completion.options_of(options.parser)))
     return options
 
 
@@ -113,102 +42,250 @@ def _add_suggestion(message: str, name: str, choices: Iterable[str]) -> str:
     return "; ".join(filter(None, [message, closest(name, choices).rstrip()]))
 
 
-_CLUSTER_HELP = "a name in clusters/ or of this package, or a path"
-_STUDY_HELP = "a name in studies/ or of this package, or the path of a study file"
-_MEASURED_HELP = "a name in the outputs, in studies/ or of this package, or the path of a study file"
-Command = Callable[[argparse.Namespace], int]
-
-
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; ``command`` holds the function."""
     parser = argparse.ArgumentParser(
-        prog=command_line(),
-        description="Measure how distributed deep-learning training scales.",
-        epilog=f"The pages that messages name are in {DOCS}.",
+        prog=COMMAND,
+        description="Benchmark how distributed training scales, with confidence intervals.",
+        epilog=f"Documentation: {DOCS}",
         exit_on_error=False,
     )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
-    _add_study_commands(commands)
-    _add_program_commands(commands)
-    compare_parser = _add_command(commands, compare)
-    name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
-    compare_parser.add_argument("before", help=name_help)
-    compare_parser.add_argument("after", help="the same")
-    _add_prediction_options(_add_command(commands, predict))
-    check_parser = _add_command(commands, check)
-    check_parser.add_argument("cluster", help=_CLUSTER_HELP)
-    _add_json(check_parser)
-    images_help = "a folder of images; without one, the set of photographs is made"
-    _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
-    _add_selftest_options(_add_command(commands, selftest))
-    _add_audit_options(_add_command(commands, audit))
-    _add_ingest_options(_add_command(commands, ingest))
-    shells = _add_command(commands, completion)
-    shells.add_argument("shell", choices=SHELLS, help="put what it prints into a start-up file of that shell")
+    commands = _Commands(parser)
+    _add_measure(commands)
+    _add_init(commands)
+    _add_plan(commands)
+    _add_run(commands)
+    _add_report(commands)
+    _add_paper(commands)
+    _add_compare(commands)
+    _add_predict(commands)
+    _add_ingest(commands)
+    _add_audit(commands)
+    _add_selftest(commands)
+    _add_check_cluster(commands)
+    _add_make_data(commands)
+    _add_completion(commands)
     return parser
 
 
-def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands that are given a study and a cluster."""
-    for command in (study, plan, run, collect, report, paper):
-        parser_of_command = _add_command(commands, command)
-        reads_outputs = command in (collect, report, paper)
-        parser_of_command.add_argument("study", help=_MEASURED_HELP if reads_outputs else _STUDY_HELP)
-        parser_of_command.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
-        quick_help = "the study in quick mode: not for publication"
-        parser_of_command.add_argument("--quick", action="store_true", help=quick_help)
-        if command is study:
-            again_help = "measure everything again; what was measured is kept as an earlier measurement"
-            parser_of_command.add_argument("--again", action="store_true", help=again_help)
-        if command in (plan, collect, report):
-            _add_json(parser_of_command)
-        if command in (study, run, report):
-            _add_wait(parser_of_command)
-        if command in (study, run):
-            _add_watch(parser_of_command)
-        if command in (study, report):
-            markdown_help = "write the answer into a file as Markdown, for a comment in a review"
-            parser_of_command.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
-        if command is plan:
-            parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
+class _Commands:
+    """The commands of a parser, each with its description and examples."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._subparsers = parser.add_subparsers(required=True, metavar="command")
+
+    def add(self, name: str, command: Command, *examples: str) -> argparse.ArgumentParser:
+        """Add a command, described by its function; return its parser."""
+        description = (command.__doc__ or "").strip()
+        lines = [f"  {COMMAND} {name} {example}" for example in examples]
+        parser = self._subparsers.add_parser(
+            name,
+            help=description,
+            description=description,
+            epilog="\n".join(["examples:", *lines]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--traceback", action="store_true", help="print where an error comes from")
+        parser.set_defaults(command=command, parser=parser)
+        return parser
 
 
-def _add_prediction_options(parser: argparse.ArgumentParser) -> None:
-    study_help = "a study, an earlier measurement of one as study@1, a published source, or one series as source/series"
-    parser.add_argument("study", help=study_help)
-    sizes = parser.add_mutually_exclusive_group()
-    nodes_help = "numbers of nodes (default: 2 times the largest measured one, and further doublings with an interval)"
-    sizes.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
-    sizes.add_argument("--devices", type=_count, nargs="+", metavar="N", help="numbers of devices in one node")
+def _add_measure(commands: _Commands) -> None:
+    parser = commands.add(
+        "measure",
+        own_program.measure,
+        "--sweep devices_per_node=1,2 --batch-per-device 16 -- \\\n"
+        "      torchrun --nproc-per-node {devices_per_node} train.py --max-steps {steps}",
+        "--sweep optimizer=sgd,adam -- python train.py --optimizer {optimizer} --max-steps {steps}",
+    )
+    parser.usage = f"{COMMAND} measure [options] -- COMMAND"
+    command_help = "the command to benchmark; {devices_per_node}, {steps}, … are filled in for each run"
+    parser.add_argument("program", nargs="+", metavar="-- COMMAND", help=command_help)
+    sweep_help = "values of a placeholder, such as devices_per_node=1,2; every combination is run (default: one device)"
+    parser.add_argument("--sweep", action="append", default=[], metavar="NAME=A,B", help=sweep_help)
+    set_help = "one value of a placeholder, for every run"
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=set_help)
+    batch_help = "samples per step and device (default: unknown, so steps are timed and no throughput is given)"
+    parser.add_argument("--batch-per-device", type=_count, default=0, metavar="N", help=batch_help)
+    samples_help = "global samples per step, as an expression: '{global_batch} * {accumulate}' (default: global batch)"
+    parser.add_argument("--samples-per-step", default="", metavar="EXPRESSION", help=samples_help)
+    tokens_help = "global tokens per step: '{global_batch} * 1024' (default: samples are counted)"
+    parser.add_argument("--tokens-per-step", default="", metavar="EXPRESSION", help=tokens_help)
+    data_help = "a file or folder that git ignores and the script reads; linked into each run's copy of your files"
+    parser.add_argument("--data", action="append", default=[], metavar="PATH", help=data_help)
+    measurement_help = {
+        "warmup_steps": "steps before timing",
+        "measured_steps": "steps that are timed in each run",
+        "repetitions": "runs per configuration, each with new processes",
+    }
+    for name, default in MEASUREMENT.items():
+        help_of_it = f"{measurement_help[name]} (default: {default})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, metavar="N", help=help_of_it)
+    timing_help = "source of step times: recorder, log, or a log format (default: recorder if imported, else log)"
+    parser.add_argument("--timing", default="", metavar="SOURCE", help=timing_help)
+    launch_help = "where the command is started (default: by the launcher in it: per-node for torchrun)"
+    parser.add_argument("--launch", default="", choices=LAUNCHES, help=launch_help)
+    parser.add_argument("--name", default="", help="name of the study (default: the script's)")
+    _add_cluster(parser)
+    _add_output(parser)
+    _add_progress_options(parser)
+
+
+def _add_init(commands: _Commands) -> None:
+    parser = commands.add("init", own_program.init, "mine")
+    parser.add_argument("name", help="name of the study; the file is studies/NAME.yaml")
+
+
+def _add_plan(commands: _Commands) -> None:
+    parser = commands.add("plan", measuring.plan, "quickstart", "resnet50 --cluster slurm --all")
+    _add_study(parser, _STUDY_HELP)
+    parser.add_argument("--all", action="store_true", help="list every configuration (default: the first ones)")
     _add_json(parser)
 
 
-def _add_program_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands that begin with a program of the user."""
-    _add_command(commands, new).add_argument("name", help="of the study: a file of this name in studies/")
-    parser = _add_command(commands, measure)
-    parser.add_argument(
-        "program", nargs="+", metavar="-- COMMAND", help="with placeholders: {devices_per_node}, {steps}"
-    )
-    over_help = "values of a placeholder: devices_per_node=1,2"
-    parser.add_argument("--over", action="append", required=True, metavar="NAME=A,B", help=over_help)
-    parser.add_argument("--fixed", action="append", default=[], metavar="NAME=A", help="one value of a placeholder")
-    parser.add_argument(
-        "--batch-per-device", type=_count, default=0, metavar="N", help="samples of a step of one device"
-    )
-    parser.add_argument("--samples-per-step", default="", metavar="N", help="of all processes: 64, {global_batch} * 4")
-    parser.add_argument("--tokens-per-step", default="", metavar="N", help="of all processes: {global_batch} * 1024")
-    data_help = "a file or folder that git ignores and the program reads: linked into each copy of its files"
-    parser.add_argument("--data", action="append", default=[], metavar="PATH", help=data_help)
-    for name, default in MEASUREMENT.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, metavar="N", help=f"{default}")
-    parser.add_argument("--steps", default="", help="where step times come from: recorder, log, or a format of logs")
-    parser.add_argument("--start", default="", choices=STARTS, help="where the command is started")
-    parser.add_argument("--name", default="", help="of the study; without one, that of the script")
-    parser.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
+def _add_run(commands: _Commands) -> None:
+    parser = commands.add("run", measuring.run, "quickstart --quick", "resnet50 --cluster slurm --watch")
+    _add_study(parser, _STUDY_HELP)
+    rerun_help = "re-run every configuration; keep the previous results as NAME@1"
+    parser.add_argument("--rerun", action="store_true", help=rerun_help)
+    parser.add_argument("--no-report", action="store_true", help="measure only")
+    _add_markdown(parser)
+    _add_progress_options(parser)
+
+
+def _add_report(commands: _Commands) -> None:
+    parser = commands.add("report", reading.report, "quickstart", "quickstart --data-only --json")
+    _add_study(parser, _MEASURED_HELP)
+    parser.add_argument("--data-only", action="store_true", help="rebuild only the dataset (CSV and Parquet)")
+    _add_markdown(parser)
+    _add_json(parser)
     _add_wait(parser)
-    _add_watch(parser)
+
+
+def _add_paper(commands: _Commands) -> None:
+    _add_study(commands.add("paper", reading.paper, "quickstart"), _MEASURED_HELP)
+
+
+def _add_compare(commands: _Commands) -> None:
+    parser = commands.add("compare", reading.compare, "quickstart@1 quickstart")
+    parser.add_argument("before", help=_SESSION_HELP)
+    parser.add_argument("after", help=_SESSION_HELP)
+    _add_output(parser)
+
+
+def _add_predict(commands: _Commands) -> None:
+    parser = commands.add("predict", reading.predict, "quickstart --nodes 2 4", "mlperf_training --nodes 64")
+    source_help = f"{_SESSION_HELP}, a published source, or one of its series (SOURCE/SERIES)"
+    parser.add_argument("study", help=source_help)
+    scales = parser.add_mutually_exclusive_group()
+    nodes_help = "node counts to predict (default: 2×, 4×, … the largest measured, up to the validated range)"
+    scales.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
+    scales.add_argument("--devices", type=_count, nargs="+", metavar="N", help="device counts in one node to predict")
+    _add_json(parser)
+    _add_output(parser)
+
+
+def _add_ingest(commands: _Commands) -> None:
+    parser = commands.add("ingest", reading.ingest, "logs/", "logs/ --name megatron --yes")
+    parser.add_argument("folder", type=Path, help="a folder of logs, or an archive of one")
+    parser.add_argument("--name", default="", help="name of the study (default: as in metadata.yaml, else the folder)")
+    parser.add_argument("--yes", action="store_true", help="confirm the inferred metadata of the logs")
+    like_dlperf_help = "also write DLPerf's JSON of results, by DLPerf's rules"
+    parser.add_argument("--like-dlperf", action="store_true", help=like_dlperf_help)
+    parser.add_argument("--no-report", action="store_true", help="build only the dataset")
+    _add_wait(parser)
+    _add_output(parser)
+
+
+def _add_audit(commands: _Commands) -> None:
+    parser = commands.add(
+        "audit", reading.audit, "results.csv", "results.csv --separator ';' --decimal ,", "--published"
+    )
+    tables = parser.add_mutually_exclusive_group(required=True)
+    tables.add_argument("table", nargs="?", type=Path, metavar="FILE", help="a CSV, Markdown, HTML or Excel file")
+    tables.add_argument("--published", action="store_true", help="check the published tables of this package")
+    separator_help = "field separator of a CSV file, or tab (default: a comma)"
+    parser.add_argument("--separator", type=_separator, default=",", metavar="SIGN", help=separator_help)
+    decimal_help = "decimal sign (default: a point, if any number has one)"
+    parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
+    parser.add_argument("--all", action="store_true", help="print one diagnostic per number, also if many are alike")
+    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 also if there are errors")
+    _add_json(parser)
+
+
+def _add_selftest(commands: _Commands) -> None:
+    parser = commands.add("selftest", measuring.selftest, "--quick")
+    parser.add_argument("--quick", action="store_true", help="3 pairs and short windows, for a first look")
+    pairs_help = "number of pairs (default: 20; with --quick 3)"
+    parser.add_argument("--pairs", type=partial(_count, most=99), default=0, metavar="N", help=pairs_help)
+    _add_cluster(parser)
+    _add_wait(parser)
+    _add_output(parser)
+
+
+def _add_check_cluster(commands: _Commands) -> None:
+    parser = commands.add("check-cluster", measuring.check_cluster, "local", "clusters/mine.yaml --json")
+    parser.add_argument("cluster", help="a name in clusters/ or of this package, or a path")
+    _add_json(parser)
+
+
+def _add_make_data(commands: _Commands) -> None:
+    parser = commands.add("make-data", measuring.make_data, "", "imagenet/train")
+    images_help = "a folder of images to examine (default: make the small image dataset)"
+    parser.add_argument("folder", nargs="?", type=Path, help=images_help)
+
+
+def _add_completion(commands: _Commands) -> None:
+    parser = commands.add("completion", print_completion, "bash >> ~/.bashrc")
+    parser.add_argument("shell", choices=completion.SHELLS, help="the shell that the script is for")
+
+
+def print_completion(options: argparse.Namespace) -> int:
+    """Print a script that completes commands, options and studies in your shell."""
+    print_line(completion.completion_script(command_parser(), options.shell))
+    return 0
+
+
+def _add_study(parser: argparse.ArgumentParser, study_help: str) -> None:
+    """Add a study, its cluster, quick mode and the outputs folder."""
+    parser.add_argument("study", help=study_help)
+    _add_cluster(parser)
+    quick_help = "quick mode: fewer steps, one run per configuration; for a first look, not for publication"
+    parser.add_argument("--quick", action="store_true", help=quick_help)
+    _add_output(parser)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    output_help = "folder of all studies' results (default: outputs/, or $DLPERF_STUDY_OUTPUTS)"
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help=output_help)
+
+
+def _add_progress_options(parser: argparse.ArgumentParser) -> None:
+    """Add what concerns a command while it measures."""
+    parser.add_argument("--dry-run", action="store_true", help="print the plan; start nothing")
+    parser.add_argument("--quiet", action="store_true", help="print only results, warnings and errors")
+    watch_help = "live progress with confidence intervals, in the terminal and in progress.html"
+    parser.add_argument("--watch", action="store_true", help=watch_help)
+    _add_wait(parser)
+
+
+def _add_markdown(parser: argparse.ArgumentParser) -> None:
+    markdown_help = "also write the results as Markdown, for a review comment"
+    parser.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    wait_help = "wait while another study runs (default: exit with an error that names it)"
+    parser.add_argument("--wait", action="store_true", help=wait_help)
 
 
 def _count(argument: str, most: int = MAX_STEPS) -> int:
@@ -217,70 +294,9 @@ def _count(argument: str, most: int = MAX_STEPS) -> int:
     return int(argument)
 
 
-def completion(options: argparse.Namespace) -> int:
-    """Print a script that completes commands, options and names of studies in a shell."""
-    print_line(completion_script(command_parser(), options.shell))
-    return 0
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-
-
-def _add_wait(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--wait", action="store_true", help="wait while another process holds a lock, and say which")
-
-
-def _add_watch(parser: argparse.ArgumentParser) -> None:
-    watch_help = "show what is known so far, on a page that loads itself again and in the terminal each round"
-    parser.add_argument("--watch", action="store_true", help=watch_help)
-
-
-def _add_command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command
-) -> argparse.ArgumentParser:
-    """Add a command, described by its function, and return its parser."""
-    description = (command.__doc__ or "").strip()
-    parser = commands.add_parser(command.__name__, help=description, description=description)
-    parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
-    parser.set_defaults(command=command, parser=parser)
-    return parser
-
-
-def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="quick mode: 3 pairs and short windows; for a first look")
-    _add_wait(parser)
-    pairs_help = "number of pairs (default: 20, with --quick 3)"
-    parser.add_argument("--pairs", type=partial(_count, most=99), default=0, help=pairs_help)
-    parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
-
-
-def _add_audit_options(parser: argparse.ArgumentParser) -> None:
-    table_help = "a CSV, Markdown or Excel file; without one, the published figures"
-    parser.add_argument("table", nargs="?", type=Path, help=table_help)
-    parser.add_argument(
-        "--separator", type=_separator, default=",", help="of the fields of a CSV file; without it a comma"
-    )
-    decimal_help = "the sign of decimals in the table; without it a point, where any number has one"
-    parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
-    parser.add_argument("--all", action="store_true", help="print a diagnostic for each number, also if many are alike")
-    _add_json(parser)
-    parser.add_argument("--strict", action="store_true", help="end with exit code 1 if there is an error")
-
-
 def _separator(argument: str) -> str:
     if argument in ("tab", "\\t"):
         return "\t"
     if len(argument) != 1:
-        raise argparse.ArgumentTypeError(f"{argument!r} is no single character, nor tab")
+        raise argparse.ArgumentTypeError(f"{argument!r} is neither one character nor tab")
     return argument
-
-
-def _add_ingest_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="a folder of logs, or an archive")
-    parser.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
-    parser.add_argument("--accept", action="store_true", help="confirm the inferred metadata of the logs")
-    like_dlperf_help = "write DLPerf's JSON of results too, by the rules of DLPerf"
-    parser.add_argument("--like-dlperf", action="store_true", help=like_dlperf_help)
-    parser.add_argument("--no-report", action="store_true", help="build the dataset only")
-    _add_wait(parser)

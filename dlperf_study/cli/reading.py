@@ -1,10 +1,10 @@
-"""Commands that read what was measured, here or by others: collect, report, compare, predict, paper, audit, ingest."""
+"""Commands that read what was measured, here or by others: report, compare, predict, paper, audit, ingest."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlperf_study.cli.output import print_aside, print_error, print_json, print_line
+from dlperf_study.cli.output import print_error, print_json, print_line, progress_printer
 from dlperf_study.core.errors import PublishedError, RecordError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
@@ -19,37 +19,41 @@ if TYPE_CHECKING:
 MOST_REFUSED, MOST_DIAGNOSTICS = 3, 10
 
 
-def collect(options: argparse.Namespace) -> int:
-    """Build the dataset from the evidence."""
-    from dlperf_study.dataset.dataset import collect
-
+def report(options: argparse.Namespace) -> int:
+    """Rebuild the dataset and the report from the run records, and print the results."""
     paths = StudyPaths.of(find_study_name(options))
-    collect(paths, print_aside if options.json else print_line)
-    if options.json:
-        print_json({"study": paths.folder.name, "dataset": paths.dataset})
+    if options.data_only:
+        _build_dataset(paths, options)
     else:
-        print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+        build_report(paths, options)
     return 0
 
 
-def report(options: argparse.Namespace) -> int:
-    """Build the dataset and the report, and print its answer."""
+def _build_dataset(paths: StudyPaths, options: argparse.Namespace) -> None:
+    from dlperf_study.dataset.dataset import collect
+
+    collect(paths, progress_printer(options))
+    if options.json:
+        print_json({"study": paths.folder.name, "dataset": paths.dataset, "summary": dataset_summary(paths)})
+    else:
+        print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+
+
+def build_report(paths: StudyPaths, options: argparse.Namespace) -> None:
+    """Build the dataset and the report, and print the results."""
     from dlperf_study.machines.supervision.notebook import start_server
 
-    name = find_study_name(options)
     # It imports what notebooks need while this process imports what reads evidence.
     start_server()
     from dlperf_study.report.pages import build
 
-    as_json = getattr(options, "json", False)
-    page = build(name, print_aside if as_json else print_line)
-    paths = StudyPaths.of(name)
-    if as_json:
-        write_markdown(paths, getattr(options, "export_markdown", None))
-        print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
-        return 0
-    _print_report(paths, page, getattr(options, "export_markdown", None))
-    return 0
+    page = build(paths.folder.name, progress_printer(options))
+    if getattr(options, "json", False):
+        write_markdown(paths, options.export_markdown)
+        summary = dataset_summary(paths)
+        print_json({"study": paths.folder.name, "report": page, "dataset": paths.dataset, "summary": summary})
+        return
+    _print_report(paths, page, options.export_markdown)
 
 
 def _print_report(paths: StudyPaths, page: Path, markdown: Path | None = None) -> None:
@@ -80,7 +84,7 @@ def write_markdown(paths: StudyPaths, file: Path | None) -> None:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Print what changed between two measurements: of one study at two dates, or of two studies."""
+    """Compare two sessions of a study, or two studies: what became faster or slower."""
     from dlperf_study.dataset.history import find_measurement
     from dlperf_study.dataset.measurement_comparison import compare_measurements
     from dlperf_study.findings.history import nothing_in_common
@@ -95,7 +99,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Predict the throughput of sizes that were not measured, of a study or a published source."""
+    """Predict throughput at unmeasured scales, from a study or a published source."""
     from dlperf_study.api.predictions import requested_sizes
     from dlperf_study.prediction.prediction import predict, select_predictions
     from dlperf_study.report.tables.prediction_tables import describe, predictions_content
@@ -136,7 +140,7 @@ def _curves_named(name: str) -> "list[Curve]":
 
 
 def paper(options: argparse.Namespace) -> int:
-    """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
+    """Write a study's figures, tables, numbers and methods as LaTeX for a paper."""
     from dlperf_study.report.paper import write_paper
 
     folder = write_paper(StudyPaths.of(find_study_name(options)))
@@ -188,7 +192,7 @@ def dataset_summary(paths: StudyPaths) -> str:
 
 
 def audit(options: argparse.Namespace) -> int:
-    """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
+    """Check a results table for internal consistency. Exits with 1 if a number contradicts another."""
     from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, significance
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.reading.table_file import read_tables
@@ -210,17 +214,17 @@ def audit(options: argparse.Namespace) -> int:
         print_line(f"\n{significance(check_results, source)}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
-    return int(is_refused or (options.strict and is_wrong))
+    return int((is_refused or is_wrong) and not options.exit_zero)
 
 
 def ingest(options: argparse.Namespace) -> int:
-    """Build the dataset and the report from logs of other programs; say first which runs they are of."""
+    """Import logs from other training frameworks: dataset and report. Prints the inferred runs first."""
     from dlperf_study.api.other_results import read_identified_logs
     from dlperf_study.dataset.ingestion.like_dlperf import write_like_dlperf
     from dlperf_study.logs.identification import describe, identify_logs
 
     use_parts_next_to(options.folder.parent)
-    logs = identify_logs(options.folder, options.name, options.accept)
+    logs = identify_logs(options.folder, options.name, options.yes)
     if not logs.confirmed:
         print_line(describe(logs))
         return 1

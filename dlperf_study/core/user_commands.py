@@ -4,9 +4,7 @@ The default installation reads, plans, ingests, audits and reports. What measure
 Kubernetes cluster, is in the extras of this package. Standard library only.
 """
 
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 from dlperf_study import __version__
 from dlperf_study.core.errors import MissingPackageError
@@ -40,12 +38,9 @@ SAME_PACKAGE = "install this very checkout there" if CHECKOUT else f"`pip instal
 _DEFAULT_CLUSTER = "local"
 
 
-def command_line(arguments: str = "") -> str:
-    """Return a command of this package as its user calls it."""
-    command = COMMAND
-    if CHECKOUT and Path(sys.argv[0]).name != COMMAND:
-        command = "python -m dlperf_study"
-    return f"{command} {arguments}".strip()
+def command_line(arguments: str) -> str:
+    """Return a command of this package as its user types it."""
+    return f"{COMMAND} {arguments}"
 
 
 def make_or(target: str, otherwise: str) -> str:
@@ -56,18 +51,18 @@ def make_or(target: str, otherwise: str) -> str:
 
 
 def command_of_study(
-    command: str, folder: str, cluster: str = _DEFAULT_CLUSTER, *, again: bool = False, by_make: bool = False
+    command: str, folder: str, cluster: str = _DEFAULT_CLUSTER, *, rerun: bool = False, target: str = ""
 ) -> str:
-    """Return a command about a study: ``study quickstart --quick``.
+    """Return a command about a study: ``run quickstart --quick``.
 
-    ``again``: it measures again, and keeps what was measured. ``by_make``: in a checkout, with the target of its name.
+    ``rerun``: it re-runs every configuration. ``target``: the target of make to name in a checkout instead.
     """
     study, is_elsewhere = folder.removesuffix(QUICK_SUFFIX), cluster != _DEFAULT_CLUSTER
     is_quick = study != folder
-    if by_make and CHECKOUT:
-        variables = [f"CLUSTER={cluster}"] * is_elsewhere + ["QUICK=1"] * is_quick + ["AGAIN=1"] * again
-        return " ".join(["make", command, f"STUDY={study}", *variables])
-    options = [f"--cluster {cluster}"] * is_elsewhere + ["--quick"] * is_quick + ["--again"] * again
+    if target and CHECKOUT:
+        variables = [f"CLUSTER={cluster}"] * is_elsewhere + ["QUICK=1"] * is_quick + ["RERUN=1"] * rerun
+        return " ".join(["make", target, f"STUDY={study}", *variables])
+    options = [f"--cluster {cluster}"] * is_elsewhere + ["--quick"] * is_quick + ["--rerun"] * rerun
     return command_line(" ".join([command, study, *options]))
 
 

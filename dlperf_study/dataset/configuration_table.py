@@ -208,6 +208,12 @@ def _significances(
     return {key: decided[pair] for key, pair in pairs.items()}
 
 
+def planned_table(plan: Plan) -> pd.DataFrame:
+    """Return the table of a plan's configurations before any run: without throughputs."""
+    unmeasured = {"throughput": math.nan, "token_throughput": math.nan}
+    return pd.DataFrame([_planned_columns(entry) | unmeasured for entry in plan.entries])
+
+
 def _planned_columns(entry: Entry) -> dict[str, Any]:
     configuration = entry.configuration
     return {

@@ -28,7 +28,7 @@ FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
 #: Without these a table is none of any version.
 _ESSENTIAL = {"configuration_id", "status", "window", "step", "seconds"}
-_REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for logs of other programs"
+_REMEDY = f"build the dataset with `{command_line('report NAME')}`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 ROWS_THAT_WAIT = 2_000

@@ -1,7 +1,8 @@
 """A whole study: one execution of the notebook per configuration and round, in order, resumed where it stopped."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dlperf_study.core.errors import ImageDatasetError
@@ -39,13 +40,19 @@ FurtherRound = Callable[[Plan], str]
 
 
 def run_study(
-    plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = lambda plan: "", watch: Watch = unwatched
+    plan: Plan,
+    cluster: Cluster,
+    say: Say,
+    further_round: FurtherRound = lambda plan: "",
+    watch: Watch = unwatched,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> study_result.StudyResult:
     """Measure every unmeasured run of the plan, in its order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
     ``further_round`` has a reason, within the limits of the plan; and last the largest batches are searched.
-    ``watch`` is called at the start, and after each execution before the next one starts.
+    ``watch`` is called at the start, and after each execution before the next one starts. ``labels``: what progress
+    calls the configurations, by identity.
 
     Raises BusyError where another study measures on this machine, or another controller runs this study, and
     ImageDatasetError where an image that the study reads can't be decoded.
@@ -66,7 +73,7 @@ def run_study(
                     say(describe_reuse(plan, earlier_runs))
                 for sentence in reuse.not_counted(plan, cluster, pending.done):
                     say(f"note: {sentence}")
-            with Progress(pending.executions, say, watch) as progress:
+            with Progress(pending.executions, say, watch, labels) as progress:
                 _measure(plan, cluster, pending, further_round, result, progress, say)
     return result
 

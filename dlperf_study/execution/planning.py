@@ -50,11 +50,11 @@ def _require_log_format(program: Program, source: str) -> None:
     from dlperf_study.logs.own_format import read_own_format
 
     if program.log_format:
-        read_own_format(program.log_format.encode(), program.steps)
+        read_own_format(program.log_format.encode(), program.timing)
         return
     choices = (RECORDER, LOG, *formats.names())
-    if program.steps not in choices:
-        raise StudyFileError(wording.unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
+    if program.timing not in choices:
+        raise StudyFileError(wording.unknown_name(f"{source}: program.timing is", program.timing, "choices", choices))
 
 
 def _other_unknown_names(study_name: str, message: str) -> list[str]:
@@ -188,7 +188,8 @@ def image_dataset_obstacle(configuration: Configuration, cluster: Cluster) -> st
     if not cluster.is_this_machine:
         return ""
     if folder == made_image_datasets().get(name) and not Path(folder).exists():
-        return f"image_dataset {name} is not made yet; `{user_commands.make_command('data')}` makes it"
+        command = user_commands.make_or("data", user_commands.command_line("make-data"))
+        return f"image_dataset {name} is not made yet; `{command}` makes it"
     try:
         require_classes(Path(folder), number_of_classes(folder), configuration.classes)
     except ImageDatasetError as error:

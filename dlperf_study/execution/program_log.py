@@ -65,11 +65,11 @@ def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> Job
 
 def _parsed_logs(run: RequestedRun, program: Program) -> list[ParsedLog]:
     """Return the logs of a run in the format; raises LogError without."""
-    own_format, format_name = None, program.steps
+    own_format, format_name = None, program.timing
     if program.log_format:
-        own_format = read_own_format(program.log_format.encode(), program.steps)
+        own_format = read_own_format(program.log_format.encode(), program.timing)
         format_name = own_format.name
-    elif program.steps == LOG:
+    elif program.timing == LOG:
         format_name = ""
     parsed, errors = [], []
     for path in run.paths.process_logs:

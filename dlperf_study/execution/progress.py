@@ -2,9 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from types import MappingProxyType
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.terminal import progress_display
@@ -70,12 +71,17 @@ class Progress:
 
     ``watch`` is called at the start, and after each execution before the next one starts.
     Several executions may go on at once, each of another configuration. A line about one begins with the name of its
-    configuration, unless it follows the line with which that execution started.
+    configuration, unless it follows the line with which that execution started. ``labels``: names by identity.
     """
 
     def __init__(
-        self, executions: Sequence[PendingExecution], say: Callable[[str], None], watch: Watch = unwatched
+        self,
+        executions: Sequence[PendingExecution],
+        say: Callable[[str], None],
+        watch: Watch = unwatched,
+        labels: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self._labels = labels
         self._left: Counter[str] = Counter()
         self._left_of_round: Counter[int | None] = Counter()
         self._watch = watch
@@ -123,7 +129,7 @@ class Progress:
         self._started += 1
         self._running[name] = execution, time.monotonic()
         self._last_name = name
-        self._say(f"[{self._started}/{self._total}] {name}: {execution.run_names} …")
+        self._say(f"[{self._started}/{self._total}] {self._label(name)}: {execution.run_names} …")
 
     def expect(self, runs: int) -> None:
         """Count further runs that may be needed."""
@@ -139,8 +145,12 @@ class Progress:
 
     def report(self, name: str, message: str) -> None:
         """Print news of a configuration that has started."""
-        self._say("    " + (message if name == self._last_name else f"{name}: {message}"))
+        self._say("    " + (message if name == self._last_name else f"{self._label(name)}: {message}"))
         self._last_name = name
+
+    def _label(self, name: str) -> str:
+        # A probe of the batch search is no configuration of the plan.
+        return self._labels.get(name, name)
 
     def end(self, name: str, summary: str) -> None:
         """Print how the execution of a configuration ended, and the time left."""

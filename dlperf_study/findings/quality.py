@@ -195,7 +195,7 @@ def background_load(dataset: Dataset) -> BackgroundLoad | None:
     if not disturbed:
         return None
     total = len(dataset.completed_runs)
-    return BackgroundLoad(dataset.disturbed_runs, total, len(disturbed), dataset.plan.command_again)
+    return BackgroundLoad(dataset.disturbed_runs, total, len(disturbed), dataset.plan.rerun_command)
 
 
 def no_conclusion(dataset: Dataset) -> Iterator[object]:

@@ -30,7 +30,7 @@ from dlperf_study.study.validation import Section, validate
 HEAD = """\
 # The runs that these logs are of, inferred from the names of folders and files. Check every line: what no name says
 # can be added (image_size, optimizer, data_loader, ...; docs/import-logs.md) and is missing otherwise. Then write
-# `confirmed: true`, or call ingest again with --accept.
+# `confirmed: true`, or call ingest again with --yes.
 """
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"

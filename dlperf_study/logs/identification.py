@@ -54,11 +54,11 @@ class IdentifiedLogs:
     is_read: bool = False
 
 
-def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
+def identify_logs(folder: Path, name: str = "", confirm: bool = False) -> IdentifiedLogs:
     """Return the logs of a folder, archive or file, with their metadata.
 
     Inferred metadata are written next to the logs, never over an existing file; contradictory ones are never confirmed.
-    ``name``: of the study; if empty, of the metadata file or the folder. ``accept``: confirm the metadata.
+    ``name``: of the study; if empty, of the metadata file or the folder. ``confirm``: confirm the metadata.
 
     Raises LogError for a missing folder, StudyFileError for an invalid file, and MetadataError for logs without
     metadata, or an invalid name.
@@ -80,18 +80,18 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         # Nobody declared or confirmed a baseline, and there is nothing to compare with.
         study = replace(study, baseline={})
     study = replace(study, name=name or study.name)
-    if not (accept and any(metadata_problems(configurations))):
+    if not (confirm and any(metadata_problems(configurations))):
         try:
             if not path.exists() and study.configurations:
-                declared_metadata.write_metadata_file(path, study, accept)
-            elif path.exists() and accept and not confirmed:
+                declared_metadata.write_metadata_file(path, study, confirm)
+            elif path.exists() and confirm and not confirmed:
                 declared_metadata.confirm(path)
         except OSError as error:
             reason = f"the metadata of the logs can't be written there ({error.strerror})"
             raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
-    return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
+    return IdentifiedLogs(root, logs, complete, path, confirmed or confirm, is_read)
 
 
 def _metadata_path(root: Path) -> Path:
@@ -159,7 +159,7 @@ def describe(logs: IdentifiedLogs) -> str:
     if unused:
         lines.append(f"{counted(len(unused), 'file')} of no run: {list_first(unused)}")
     lines += [f"Not yet: {problem}" for problem in metadata_problems(configurations)]
-    how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
+    how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --yes."
     file = f"Read from {logs.file}; delete it to infer anew" if logs.is_read else f"Written to {logs.file}"
     lines += [file, f"{how_to_confirm} Until then nothing is ingested."]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from dlperf_study.record import REQUEST_VARIABLE, Request, steps_to_take
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PROGRAM_FOLDER, Job, Task, TaskRole
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import EACH_RANK, FIRST_NODE, OWN_PROGRAM, Program, find_placeholders
+from dlperf_study.study.program import FIRST_NODE, OWN_PROGRAM, PER_RANK, Program, find_placeholders
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._processes import gpu_environment, gpus_per_node, network_environment
 from dlperf_study.training.questions import passed_variables
@@ -46,11 +46,11 @@ def untold_processes(program: Program, configuration: Configuration) -> str:
 
     On GPUs it may count those that it sees. On CPUs the one process of a smaller configuration would train again.
     """
-    if program.start == EACH_RANK or configuration.world_size == 1 or program.tells_processes:
+    if program.launch == PER_RANK or configuration.world_size == 1 or program.tells_processes:
         return ""
     return (
         f"it is started once and not told that {configuration.world_size} processes train: name {{processes}} or "
-        "{devices_per_node} in program.command or program.environment, or write start: each_rank"
+        "{devices_per_node} in program.command or program.environment, or write launch: per-rank"
     )
 
 
@@ -97,7 +97,7 @@ class CommandRun:
             nodes=configuration.nodes,
             ports=PORTS,
             gpus_per_node=gpus_per_node(configuration, cluster),
-            starts_other_nodes=self.program.start == FIRST_NODE,
+            starts_other_nodes=self.program.launch == FIRST_NODE,
             framework=OWN_PROGRAM,
             variables=passed_variables(),
             python=cluster.agent_python,
@@ -114,12 +114,12 @@ class CommandRun:
         return self.program.facts | amounts
 
     def _tasks(self, cluster: ClusterView, run: str, code: str) -> Iterator[Task]:
-        nodes = 1 if self.program.start == FIRST_NODE else self.configuration.nodes
-        ranks = self.configuration.devices_per_node if self.program.start == EACH_RANK else 1
+        nodes = 1 if self.program.launch == FIRST_NODE else self.configuration.nodes
+        ranks = self.configuration.devices_per_node if self.program.launch == PER_RANK else 1
         for node, local_rank in product(range(nodes), range(ranks)):
             rank = node * self.configuration.devices_per_node + local_rank
             values = self._values(cluster) | {"node": node, "rank": rank, "local_rank": local_rank}
-            name = f"rank-{rank}" if self.program.start == EACH_RANK else f"node-{node}"
+            name = f"rank-{rank}" if self.program.launch == PER_RANK else f"node-{node}"
             environment = gpu_environment(cluster, node) | network_environment(self.configuration, cluster, node)
             environment["PYTHONUNBUFFERED"] = "1"
             if self.program.records_steps:
@@ -127,7 +127,7 @@ class CommandRun:
                 environment[REQUEST_VARIABLE] = Request(run, code, "{run}", devices, *self._steps).as_json()
             for variable, value in self.program.environment.items():
                 environment[variable] = self.program.filled(value, values)
-            if self.program.start == EACH_RANK:
+            if self.program.launch == PER_RANK:
                 environment |= self._rank_environment(rank, local_rank)
             argv = self.program.argv(values)
             yield Task(name, TaskRole.TRAINER, node, argv, environment, PROGRAM_FOLDER)

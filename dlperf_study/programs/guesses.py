@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from dlperf_study.study.program import EACH_NODE, EACH_RANK, FIRST_NODE, LOG, RECORDER, find_placeholders
+from dlperf_study.study.program import FIRST_NODE, LOG, PER_NODE, PER_RANK, RECORDER, find_placeholders
 
 #: Names of scripts that train, the likeliest first.
 _SCRIPTS = (
@@ -63,8 +63,8 @@ class Guess:
     """How a program may be started, and what was guessed of that, a sentence each."""
 
     command: str
-    start: str
-    steps: str
+    launch: str
+    timing: str
     notes: tuple[str, ...]
 
 
@@ -74,30 +74,30 @@ def guess_program(folder: Path) -> Guess:
     script = next(scripts, None)
     if script is None:
         note = "no script that trains was found: replace train.py"
-        return Guess("{python} train.py --batch-size {batch_per_device} --steps {steps}", EACH_NODE, RECORDER, (note,))
+        return Guess("{python} train.py --batch-size {batch_per_device} --steps {steps}", PER_NODE, RECORDER, (note,))
     source, name = _source(script), script.relative_to(folder).as_posix()
     launcher, launcher_note = _guess_launcher(source)
     arguments = [_option(source, names, placeholder) for names, placeholder in _ARGUMENTS]
     command = " ".join([launcher, shlex.quote(name), *filter(None, arguments)])
-    steps, steps_note = guess_steps([script])
+    timing, timing_note = guess_timing([script])
     notes = [f"the script is {name}", launcher_note, note_python(command)]
     for (_, placeholder), argument in zip(_ARGUMENTS, arguments, strict=True):
         if not argument:
             notes.append(f"no option for {placeholder} was found: add the one that it has, with {{{placeholder}}}")
-    return Guess(command, guess_start(command), steps, tuple(filter(None, [*notes, steps_note])))
+    return Guess(command, guess_launch(command), timing, tuple(filter(None, [*notes, timing_note])))
 
 
-def guess_start(command: str) -> str:
+def guess_launch(command: str) -> str:
     """Return where a command is to be started: where it starts the processes of all nodes itself, on the first one."""
     if {"rank", "local_rank"} & set(find_placeholders(command)):
-        return EACH_RANK
+        return PER_RANK
     launcher, *arguments = shlex.split(command)
     # So DeepSpeed starts the processes of its own node alone.
     starts_all = Path(launcher).name in _FIRST_NODE and "--no_ssh" not in arguments
-    return FIRST_NODE if starts_all else EACH_NODE
+    return FIRST_NODE if starts_all else PER_NODE
 
 
-def guess_steps(scripts: Sequence[Path]) -> tuple[str, str]:
+def guess_timing(scripts: Sequence[Path]) -> tuple[str, str]:
     """Return where step times come from, and why: from the recorder, if one of the scripts has it."""
     for script in scripts:
         if script.is_file() and _RECORDER.search(_source(script)):

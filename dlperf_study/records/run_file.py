@@ -121,8 +121,8 @@ class ProgramRecord(TypedDict):
 
     name: str
     command: str
-    start: str
-    steps: str
+    launch: str
+    timing: str
     digest: str
     commit: str
     dirty: bool

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.configuration_table import planned_table
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.dataset.series import varying_factors
 from dlperf_study.report import series
 from dlperf_study.report.formatting import model_name
+from dlperf_study.study.plan import Plan
 
 _SIZE = ("world_size", "nodes", "parameter_servers")
 
@@ -67,6 +70,14 @@ class Labels:
     def _study(self) -> Dataset:
         """The whole study: a baseline may not be among the selected configurations."""
         return self.dataset.whole or self.dataset
+
+
+def planned_labels(plan: Plan) -> dict[str, str]:
+    """Return the names of a plan's configurations by identity, as the report will name them."""
+    nothing = pd.DataFrame()
+    planned = Dataset(plan, Path(), nothing, planned_table(plan), nothing)
+    names = Labels(planned)
+    return {configuration_id: names.configuration(configuration_id) for configuration_id in plan.by_id}
 
 
 def _is_same(row: Any, other: Any, name: str) -> bool:

@@ -32,7 +32,7 @@ LEAST_USUAL = 2
 _NONE_OF = {
     "loss_scaling": "loss not scaled",
     "compiler": "not compiled",
-    "image_dataset": "made-up images",
+    "image_dataset": "synthetic images",
     "gradient_compression": "uncompressed gradients",
 }
 #: Parameters whose values say nothing alone.

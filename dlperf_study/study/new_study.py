@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import EACH_NODE, RECORDER
+from dlperf_study.study.program import PER_NODE, RECORDER
 
 #: Steps before the measured window, and in it, and how often each configuration is measured.
 MEASUREMENT: Mapping[str, int] = {"warmup_steps": 10, "measured_steps": 50, "repetitions": 3}
@@ -24,8 +24,8 @@ class NewStudy:
     command: str
     factors: Mapping[str, Sequence[Scalar]]
     folder: str = ".."
-    start: str = EACH_NODE
-    steps: str = RECORDER
+    launch: str = PER_NODE
+    timing: str = RECORDER
     constants: Mapping[str, Scalar] = field(default_factory=dict)
     samples_per_step: str = ""
     tokens_per_step: str = ""
@@ -66,9 +66,9 @@ class NewStudy:
             yield from (f"    {line}" for line in command_lines)
         else:
             yield f"  command: {json.dumps(self.command, ensure_ascii=False)}"
-        yield _commented(f"  start: {self.start}", "each_node, first_node or each_rank: where the command is started")
+        yield _commented(f"  launch: {self.launch}", "per-node, first-node or per-rank: where the command is started")
         yield _commented(
-            f"  steps: {_scalar(self.steps)}", "recorder, log, or a format of logs: where step times are from"
+            f"  timing: {_scalar(self.timing)}", "recorder, log, or a format of logs: where step times are from"
         )
         amounts = {"samples_per_step": self.samples_per_step, "tokens_per_step": self.tokens_per_step}
         yield from (f"  {name}: {_scalar(amount)}" for name, amount in amounts.items() if amount)

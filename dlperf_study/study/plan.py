@@ -155,14 +155,13 @@ class Plan(StudyFacts):
         return any(entry.configuration.own_program for entry in self.entries)
 
     @property
-    def command_again(self) -> str:
-        """The command that measures the study again, and keeps what was measured.
+    def rerun_command(self) -> str:
+        """The command that re-runs the study, and keeps the earlier results.
 
         It is not make's for a user's program: make is called in the checkout, and its study is elsewhere.
         """
-        return user_commands.command_of_study(
-            "study", self.study, self.cluster, again=True, by_make=not self.is_program
-        )
+        target = "" if self.is_program else "study"
+        return user_commands.command_of_study("run", self.study, self.cluster, rerun=True, target=target)
 
     @property
     def runnable(self) -> tuple[Entry, ...]:

@@ -20,7 +20,7 @@ from dlperf_study.study.parallel_parameters import parallel_layout
 from dlperf_study.study.parameter import Scalar
 
 #: How its command is started: once on each node, on the first node alone, or once for each rank.
-EACH_NODE, FIRST_NODE, EACH_RANK = STARTS = "each_node", "first_node", "each_rank"
+PER_NODE, FIRST_NODE, PER_RANK = LAUNCHES = "per-node", "first-node", "per-rank"
 #: Where its step times come from, if not from what it prints.
 RECORDER = "recorder"
 #: Its step times are in its log, of a format that is detected from the lines.
@@ -58,7 +58,7 @@ class Program:
     """A training program of the user, as a study file declares it.
 
     ``folder``: its files, copied for every run. ``command``: one command line, with placeholders in braces.
-    ``start``: ``each_node``, ``first_node`` or ``each_rank``. ``steps``: the recorder, or the log format of what it
+    ``launch``: ``per-node``, ``first-node`` or ``per-rank``. ``timing``: the recorder, or the log format of what it
     prints. ``samples_per_step`` and ``tokens_per_step``: of all processes together, as arithmetic of placeholders.
     ``environment`` has placeholders too; ``pass_environment`` are names. ``data``: paths that every node must have;
     those that are relative, as to the folder, are linked into the copy of each run.
@@ -70,8 +70,8 @@ class Program:
     name: str
     folder: str
     command: str
-    start: str = EACH_NODE
-    steps: str = RECORDER
+    launch: str = PER_NODE
+    timing: str = RECORDER
     samples_per_step: str = ""
     tokens_per_step: str = ""
     flops_per_sample: str = ""
@@ -89,7 +89,7 @@ class Program:
     @property
     def records_steps(self) -> bool:
         """Whether its processes record their steps themselves."""
-        return self.steps == RECORDER
+        return self.timing == RECORDER
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ class Program:
     @property
     def facts(self) -> dict[str, Any]:
         """The facts about it in the record of a run."""
-        names = ("name", "command", "start", "steps", "digest", "commit", "dirty", "remote")
+        names = ("name", "command", "launch", "timing", "digest", "commit", "dirty", "remote")
         return {name: getattr(self, name) for name in names}
 
     def argv(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -73,11 +73,11 @@ class ProgramSection(validation.Section):
     command: Annotated[str, Field(min_length=1), AfterValidator(_check_command)] = Field(
         description="one command line; {name} is a value of a factor, or what a run gives: {nodes}, {host_0}, {steps}"
     )
-    start: Literal["each_node", "first_node", "each_rank"] = Field(
-        default="each_node",
-        description="where the command is started: torchrun each_node, mpirun first_node, srun each_rank",
+    launch: Literal["per-node", "first-node", "per-rank"] = Field(
+        default="per-node",
+        description="where the command is started: per-node for torchrun, first-node for mpirun, or per-rank",
     )
-    steps: str = Field(
+    timing: str = Field(
         default=RECORDER, min_length=1, description="where step times come from: recorder, or the format of its log"
     )
     samples_per_step: Expression | None = Field(
@@ -107,8 +107,8 @@ class ProgramSection(validation.Section):
     def declared(self, folder: Path) -> Program:
         """Return the program for the folder of the study file."""
         log_format = ""
-        if self.steps.endswith((".yaml", ".yml")):
-            log_format = validation.read_text_file(folder / self.steps)
+        if self.timing.endswith((".yaml", ".yml")):
+            log_format = validation.read_text_file(folder / self.timing)
         declared = dict(self)
         for name in AMOUNTS:
             declared[name] = str(declared[name] or "")
@@ -129,7 +129,7 @@ def _declared(section: ProgramSection, info: ValidationInfo) -> Program:
     try:
         return section.declared(context["folder"])
     except RecordError as error:
-        message = f"{context['source']}: program.steps is {section.steps!r}: {error}"
+        message = f"{context['source']}: program.timing is {section.timing!r}: {error}"
         raise StudyFileError(message) from error
 
 

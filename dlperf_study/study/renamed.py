@@ -28,6 +28,8 @@ STUDY_KEYS = {
     "questions": "sections",
     "rate": "throughput_unit",
 }
+#: Keys of the section ``program``.
+PROGRAM_KEYS = {"start": "launch", "steps": "timing"}
 CLUSTER_KEYS = {"image_sets": "image_datasets", "link": "interconnect"}
 #: Values of the key ``order``.
 ORDERS = {"blocks": "sequential", "rounds": "interleaved"}
@@ -72,7 +74,7 @@ COLUMNS = {
     "verdict": "significance",
 }
 #: Keys of a YAML file, whichever it is: a key that is valid in its section is none of these.
-KEYS = PARAMETERS | STUDY_KEYS | CLUSTER_KEYS
+KEYS = PARAMETERS | STUDY_KEYS | PROGRAM_KEYS | CLUSTER_KEYS
 
 _ENTRY_KEYS = {
     "baseline_identity": "baseline_id",
@@ -138,6 +140,8 @@ def rename_run(content: Mapping[str, Any]) -> dict[str, Any]:
     for section in ("cluster", "load"):
         if isinstance(run.get(section), dict):
             run[section] = rename(run[section], _RUN_KEYS)
+    if isinstance(run.get("program"), dict):
+        run["program"] = rename(run["program"], PROGRAM_KEYS)
     return run
 
 

@@ -46,6 +46,8 @@ MESSAGES = {
 MAX_ERRORS, MAX_CHARACTERS = 20, 200
 #: What is a number of these types without its quotes.
 _UNQUOTED = {"int_type": r"[-+]?[0-9]+", "float_type": r"[-+]?[0-9]+(\.[0-9]+)?"}
+#: The section that a message names first, of those in which a key is valid.
+_PREFERRED = ("measurement", "constants")
 NO_KEYS: Mapping[str, Collection[str]] = {}
 
 M = TypeVar("M", bound=BaseModel)
@@ -96,10 +98,14 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
             return f"unknown key {key_path(location)}; it is named {new} now"
         if new in keys.get("", ()):
             return f"unknown key {key_path(location)}; it is named {new} now, a key of the file itself"
+        if elsewhere := _other_section(str(location[-1]), section, keys):
+            return f"unknown key {key_path(location)}; it belongs {elsewhere}"
         suggestion = wording.closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
     if location[-1] == "order" and error["input"] in tuple(renamed.ORDERS):
         return f"order is {error['input']!r}; it is named {renamed.ORDERS[error['input']]} now"
+    if location[0] == "constants" and isinstance(error["input"], list):
+        return f"{key_path(location)} is a list; several values belong below factors"
     value = wording.as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"
@@ -109,6 +115,17 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
     choices = re.findall("'([^']*)'", str(details.get("expected", ""))) if keys else []
     details["suggestion"] = wording.closest(str(error["input"]), choices)
     return f"{key_path(location)} {message.format(**details)}{_remedy(error['type'], error['input'])}"
+
+
+def _other_section(key: str, section: str, keys: Mapping[str, Collection[str]]) -> str:
+    """Return where a key is valid if that is not in ``section``: ``below constants``."""
+    if section not in ("", *_PREFERRED):
+        return ""
+    sections = [name for name in keys if name != section and key in keys[name]]
+    if "" in sections:
+        return "at the top of the file"
+    preferred = [name for name in _PREFERRED if name in sections]
+    return "".join(f"below {name}" for name in (*preferred, *sections)[:1])
 
 
 def _remedy(kind: str, given: Any) -> str:

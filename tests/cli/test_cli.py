@@ -79,9 +79,9 @@ def test_measured_runs_are_no_study_file(capsys):
     assert "give the path of the file" in line
 
 
-@pytest.mark.parametrize("command", ["collect", "report"])
-def test_evidence_that_is_not_there_is_named(place, capsys, snapshot, command):
-    assert one_line(plan(place, capsys, command)) == snapshot
+@pytest.mark.parametrize("options", [[], ["--data-only"]])
+def test_evidence_that_is_not_there_is_named(place, capsys, snapshot, options):
+    assert one_line(plan(place, capsys, "report", *options)) == snapshot(name="not there")
 
 
 def test_outputs_that_can_t_be_written_are_named(place, capsys, monkeypatch, snapshot):
@@ -107,7 +107,7 @@ def test_a_study_of_which_nothing_can_run_is_an_error(place, capsys, snapshot):
     paths.configurations.mkdir(parents=True)
     paths.plan_file.write_text("{}")
     # What was measured stays where it is, because nothing comes in its place.
-    for command in (["run"], ["study", "--again"]):
+    for command in (["run"], ["run", "--rerun"]):
         assert one_line(plan(place, capsys, *command)) == snapshot(name="nothing can run")
         assert paths.configurations.exists()
 
@@ -124,10 +124,10 @@ def test_a_plan_from_another_folder_reads_no_training_library_and_no_plotting(tm
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (["plan"], "usage: python -m dlperf_study"),
-        (["nothing", "quickstart"], "usage: python -m dlperf_study"),
+        (["plan"], "usage: dlperf-study"),
+        (["nothing", "quickstart"], "usage: dlperf-study"),
         (["plan", "quickstart", "--quik"], "did you mean --quick?"),
-        (["stuudy", "quickstart"], "did you mean study?"),
+        (["repport", "quickstart"], "did you mean report?"),
     ],
 )
 def test_a_wrong_call_shows_the_usage_and_the_most_similar_word(arguments, printed, capsys):
@@ -142,7 +142,7 @@ def test_without_a_command_and_by_help_all_commands_are_listed(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     for printed in capsys.readouterr():
-        assert {"study", "plan", "measure", "audit"} <= set(re.findall(r"^    (\w+) ", printed, re.MULTILINE))
+        assert {"run", "plan", "measure", "audit"} <= set(re.findall(r"^    (\w+) ", printed, re.MULTILINE))
 
 
 def test_a_table_that_can_not_be_read_is_one_line(tmp_path, capsys, snapshot):

@@ -45,11 +45,11 @@ def test_the_audit_as_json(table, capsys):
     assert diagnostic["cells"][0] == "table.csv/row 2/speedup"
 
 
-@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
-def test_errors_are_the_exit_code_where_wanted(table, strict, code):
-    assert main(["audit", str(table), *strict]) == code
+@pytest.mark.parametrize(("options", "code"), [([], 1), (["--exit-zero"], 0)])
+def test_errors_are_the_exit_code_unless_declined(table, options, code):
+    assert main(["audit", str(table), *options]) == code
     table.write_text(WRONG.replace("3.90", "3.70"))
-    assert main(["audit", str(table), *strict]) == 0
+    assert main(["audit", str(table), *options]) == 0
 
 
 def test_a_separator_and_a_decimal_sign_are_declared(tmp_path, capsys):
@@ -91,18 +91,18 @@ def test_a_terminal_shows_colour_unless_it_is_declined(table, environment, has_c
     [
         (["aud"], {"audit"}),
         (["plan", "quicks"], {"quickstart"}),
-        (["audit", "--str"], {"--strict"}),
+        (["audit", "--exit"], {"--exit-zero"}),
         (["completion", "z"], {"zsh"}),
-        (["measure", "--over", "n"], {"nodes="}),
-        (["measure", "--start", "each_r"], {"each_rank"}),
+        (["measure", "--sweep", "n"], {"nodes="}),
+        (["measure", "--launch", "per-r"], {"per-rank"}),
         (["meas"], {"measure"}),
-        (["measure", "--over", "wi=1,2", "--", "torchrun", "'--a={no'"], {"--a={nodes}", "--a={node}"}),
+        (["measure", "--sweep", "wi=1,2", "--", "torchrun", "'--a={no'"], {"--a={nodes}", "--a={node}"}),
         (
-            ["measure", "--over", "width=1,2", "--", "x", "'{host_0}:{p'"],
+            ["measure", "--sweep", "width=1,2", "--", "x", "'{host_0}:{p'"],
             {"{host_0}:{p" + end for end in ("ort_0}", "rocesses}", "ython}")},
         ),
-        (["measure", "--over", "width=1,2", "--fixed", "wide=1", "--", "x", "'{wi'"], {"{width}", "{wide}"}),
-        (["measure", "--over", "width", "=", "1,2", "--", "x", "'{wi'"], {"{width}"}),
+        (["measure", "--sweep", "width=1,2", "--set", "wide=1", "--", "x", "'{wi'"], {"{width}", "{wide}"}),
+        (["measure", "--sweep", "width", "=", "1,2", "--", "x", "'{wi'"], {"{width}"}),
     ],
 )
 def test_a_shell_completes_what_is_typed(typed, completed, tmp_path, capsys):
@@ -123,10 +123,10 @@ def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch, capsys):
     monkeypatch.setattr(command_line, "interrupt_once", interrupted)
     assert main(["completion", "bash"]) == 128 + signal.SIGINT
     assert capsys.readouterr().err == "interrupted. The same command starts over.\n"
-    for options in ([], ["--again"]):
-        assert main(["study", "quickstart", *options]) == 128 + signal.SIGINT
+    for options in ([], ["--rerun"]):
+        assert main(["run", "quickstart", *options]) == 128 + signal.SIGINT
         # With it the same command puts aside what it has measured.
-        assert ("without --again" in capsys.readouterr().err) == bool(options)
+        assert ("without --rerun" in capsys.readouterr().err) == bool(options)
 
 
 def test_a_command_that_was_interrupted_while_it_made_a_class_ends_with_the_same_code():
@@ -157,12 +157,12 @@ def test_every_command_describes_itself_without_markup(capsys):
     with pytest.raises(SystemExit):
         main(["audit", "--help"])
     text = capsys.readouterr().out
-    assert "Recompute a table" in text
+    assert "Check a results table" in text
     assert "`" not in text
 
 
 def test_an_error_says_where_it_comes_from_where_wanted(tmp_path, capsys):
-    for options, has_traceback in (([], False), (["-v"], True)):
+    for options, has_traceback in (([], False), (["--traceback"], True)):
         (tmp_path / "table.csv").write_text("a,b\n1,2\n")
         assert main(["audit", str(tmp_path / "table.csv"), *options]) == 1
         assert ("Traceback" in capsys.readouterr().err) == has_traceback
@@ -205,7 +205,7 @@ def test_a_folder_of_outputs_is_a_name_and_is_listed(place, capsys):
     folder = StudyPaths.of("tiny-quick").folder
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")
-    assert main(["collect", "tiny-quick"]) == 1
+    assert main(["report", "tiny-quick", "--data-only"]) == 1
     assert "tiny-quick/plan.json" in capsys.readouterr().err
-    assert main(["collect", "tiny-quik"]) == 1
+    assert main(["report", "tiny-quik", "--data-only"]) == 1
     assert f"{place.outputs} has tiny-quick" in capsys.readouterr().err

@@ -1,14 +1,12 @@
 """Where studies, clusters and outputs are: of a checkout, and of a user who has installed the package."""
 
-import sys
-
 import pytest
 
 from dlperf_study.core import resources, user_commands
 from dlperf_study.core.errors import MissingPackageError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, image_datasets_folder, outputs_folder
 from dlperf_study.core.resources import NOTEBOOKS, PARAMS, workspace
-from dlperf_study.core.user_commands import command_line, install_command, require_module
+from dlperf_study.core.user_commands import install_command, require_module
 from dlperf_study.study.strict_yaml import find_file
 from dlperf_study.study.study_file import load_study
 
@@ -71,14 +69,6 @@ def test_studies_of_the_user_are_found_before_those_of_the_package(below):
 def test_a_file_of_the_current_folder_is_no_cluster(below):
     (below / "local.yaml").write_text("anything: else\n")
     assert find_file("cluster", "local") == PARAMS / "clusters" / "local.yaml"
-
-
-@pytest.mark.parametrize(
-    ("program", "named"), [("/bin/dlperf-study", "dlperf-study"), ("-m", "python -m dlperf_study")]
-)
-def test_messages_name_the_command_as_it_was_called(program, named, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [program])
-    assert command_line("plan quickstart") == f"{named} plan quickstart"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ title: A program
 about: A program of a user.
 sections: [scaling]
 scaling: weak
-program: {name: toy, folder: ., command: "{python} train.py {width}", start: each_rank}
+program: {name: toy, folder: ., command: "{python} train.py {width}", launch: per-rank}
 constants: {batch_per_device: 4, devices_per_node: 1}
 factors: {width: [1]}
 baseline: {}

@@ -195,7 +195,7 @@ def test_without_plan_or_dataset_the_message_says_what_to_do(paths):
     with pytest.raises(RecordError, match="plan"):
         collect(paths)
     write_plan(paths, [Planned(ASKED)])
-    with pytest.raises(RecordError, match="collect"):
+    with pytest.raises(RecordError, match="report NAME"):
         Dataset.load(paths)
 
 

@@ -68,7 +68,7 @@ def test_the_environment_is_recorded(measured):
 def test_the_command_says_what_it_does(measured):
     assert measured.first is not None
     lines = measured.first.stdout.splitlines()
-    assert lines[0] == "study tiny: 3 configurations, 0 unsupported here"
+    assert lines[0] == "study tiny: 3 configurations, 0 not supported here"
     assert [line[:5] for line in lines if line.startswith("[")] == ["[1/3]", "[2/3]", "[3/3]"]
     assert sum("run 1 completed" in line for line in lines) == 3
     assert measured.first.stderr == ""

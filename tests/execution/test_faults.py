@@ -32,7 +32,7 @@ def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
 
 def assert_completes(place: Workplace, part: str) -> None:
     """The same command measures what is missing, and then no run is."""
-    assert_completed(place, part, place.command("run"))
+    assert_completed(place, part, place.command("run --no-report"))
 
 
 def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedProcess[str]") -> None:
@@ -52,7 +52,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
     for numbers in ((signal.SIGKILL,), (signal.SIGQUIT,), (signal.SIGTERM,), (signal.SIGHUP,), at_once):
-        controller = place.start("run")
+        controller = place.start("run --no-report")
         place.first_rank()
         for number in numbers:
             controller.send_signal(number)
@@ -63,7 +63,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
         else:
             assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
             assert not left_over()
-    last = place.start("run")
+    last = place.start("run --no-report")
     assert_refused_meanwhile(last, place, measured.copy(tmp_path / "other", without=ONE))
     assert_completed(place, ONE, finish(last))
     assert place.run_facts(ONE)["load"]["orphans_ended"] == []
@@ -76,7 +76,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
 def assert_refused_meanwhile(controller: "subprocess.Popen[str]", place: Workplace, other: Workplace) -> None:
     """Only one study measures at a time."""
     place.first_rank()
-    second = other.command("run", busy=True)
+    second = other.command("run --no-report", busy=True)
     assert second.returncode == 1
     assert second.stderr == (
         f"error: process {controller.pid} is measuring study tiny on this machine; "
@@ -89,7 +89,7 @@ def test_a_background_job_is_ended_by_sigint_and_outlives_its_terminal(measured,
     place = measured.copy(tmp_path, without=ONE)
     for number in (signal.SIGINT, signal.SIGHUP):
         with changed_signals(signal.SIG_IGN, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-            controller = place.start("run")
+            controller = place.start("run --no-report")
         place.first_rank()
         controller.send_signal(number)
         ended = finish(controller)
@@ -101,7 +101,7 @@ def test_a_background_job_is_ended_by_sigint_and_outlives_its_terminal(measured,
 
 def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured, tmp_path):
     place = measured.copy(tmp_path, without=ONE)
-    controller = place.start("run")
+    controller = place.start("run --no-report")
     place.first_rank()
     for _ in range(3):
         os.killpg(controller.pid, signal.SIGINT)
@@ -126,7 +126,7 @@ def _printed(run: RunPaths) -> int:
 
 def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_again(measured, tmp_path):
     place = measured.copy(tmp_path, without=TWO)
-    controller = place.start("run")
+    controller = place.start("run --no-report")
     _kernel_of(place.first_rank()).kill()
     ended = finish(controller)
     facts = place.run_facts(TWO)
@@ -134,7 +134,7 @@ def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_agai
     assert "kernel died" in facts["reason"].lower()
     assert f"run 1 killed: {facts['reason']}" in ended.stderr
 
-    killed = place.start("run")
+    killed = place.start("run --no-report")
     first = place.first_rank()
     wait_for(lambda: _printed(place.configuration(TWO).run(1)) == 2, "both ranks to print something")
     first.kill()
@@ -147,7 +147,7 @@ def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_agai
     assert f"run 1 failed: {facts['reason']}" in ended.stderr
 
     _set_timeout(place, 12)
-    hanging = place.start("run")
+    hanging = place.start("run --no-report")
     place.first_rank().suspend()
     ended = finish(hanging)
     facts = place.run_facts(TWO)
@@ -179,14 +179,14 @@ def test_a_full_disk(measured, small_disk):
     filler = small_disk / "filler"
 
     filler.write_bytes(bytes(16 * MEGABYTE))
-    ended = place.command("run")
+    ended = place.command("run --no-report")
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
     assert "MB free on this disk; a run needs 20" in line
     assert "Traceback" not in ended.stderr
 
     filler.unlink()
-    controller = place.start("run")
+    controller = place.start("run --no-report")
     place.first_rank()
     fill(filler)
     ended = finish(controller)

@@ -74,6 +74,6 @@ def test_damaged_images_end_a_command_with_one_line(place, tmp_path, capsys):
         STUDY.replace("[10]", "[3]").replace("classes: 10", "classes: 3\n    image_dataset: pictures")
     )
     (folder / "train" / "dog").mkdir()
-    assert main(["study", str(place.study_file), "--cluster", str(place.cluster_file)]) == 1
+    assert main(["run", str(place.study_file), "--cluster", str(place.cluster_file)]) == 1
     empty = f"{folder}/train/dog is an empty folder: a class needs at least one JPEG"
     assert capsys.readouterr().err == f"error: image_dataset pictures: {empty}\n"

@@ -38,7 +38,7 @@ def statuses(place: Workplace) -> dict[int, str]:
 def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_stopped(tmp_path):
     place = workplace(tmp_path, STUDY, shares_machine=True)
     assert "1  at most 4 short runs left" in place.command("plan").stdout
-    done = place.command("run")
+    done = place.command("run --no-report")
     assert (done.returncode, done.stderr) == (0, "")
     assert not left_over()
     ended = statuses(place)
@@ -59,6 +59,6 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
 
     assert f"1  {largest}, {largest + 1} does not fit" in place.command("plan").stdout
     shutil.rmtree(place.configuration("-b8-").folder)
-    again = place.command("run")
+    again = place.command("run --no-report")
     assert again.stdout.count("run 1 …") == 1
     assert statuses(place) == ended

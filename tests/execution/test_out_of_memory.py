@@ -39,7 +39,7 @@ SMALL, LARGE = "b4-", "b4096"
 
 def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
     place = workplace(tmp_path, BATCHES.replace("LIMIT", "640"), shares_machine=True)
-    done = place.command("run")
+    done = place.command("run --no-report")
     assert (done.returncode, done.stderr) == (0, "")
     facts = place.run_facts(LARGE)
     assert facts["status"] == "out_of_memory"
@@ -50,7 +50,7 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
     assert place.run_facts(SMALL, repetition=2)["status"] == "completed"
     assert not left_over()
 
-    again = place.command("run")
+    again = place.command("run --no-report")
     assert again.returncode == 0
     assert "nothing to do: 2 runs, all measured already\ndoes not fit in memory: " in again.stdout
     planned = place.command("plan").stdout
@@ -94,7 +94,7 @@ def test_what_the_kernel_kills_in_a_group_with_little_memory_found_too_little(tm
     place = workplace(tmp_path, study, shares_machine=True)
     with memory_group(1_300_000_000) as group:
         with processes_started_in(group):
-            controller = place.start("run")
+            controller = place.start("run --no-report")
         done = finish(controller)
         assert not left_over()
     assert (done.returncode, done.stderr) == (0, "")

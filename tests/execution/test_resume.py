@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def test_a_finished_study_is_left_alone_and_says_so(measured):
     files = [file for file in measured.outputs.rglob("*") if file.is_file() and file.name != "plan.json"]
     before = {file: file.stat().st_mtime_ns for file in files}
-    again = measured.command("run", busy=True)
+    again = measured.command("run --no-report", busy=True)
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.splitlines()[1:] == ["nothing to do: 3 runs, all measured already"]
     assert {file: file.stat().st_mtime_ns for file in before} == before
@@ -26,7 +26,7 @@ def test_only_what_other_code_measured_is_measured_again(measured, tmp_path):
         place.configuration(part).notebook.unlink()
     place.configuration(ONE).notebook.write_text('{"metadata": {"papermill": {"exception": null}}}')
     change(place.configuration(ONE).run(1), cache_key="0" * 64)
-    done = place.command("run")
+    done = place.command("run --no-report")
     assert done.returncode == 0, done.stderr
     assert [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("[")] == [
         f"[1/1] {place.configuration(ONE).folder.name}"

@@ -58,7 +58,7 @@ def test_background_load_and_missed_targets_are_the_first_findings(page):
     load, missed, *_ = first(2.0)
     assert isinstance(load, BackgroundLoad)
     assert (load.runs, load.total, load.configurations) == (3, 6, 1)
-    assert "AGAIN=1" in load.command
+    assert "RERUN=1" in load.command
     assert isinstance(missed, TargetMissed)
     assert missed.remedy == Remedy.IDLE_MACHINE
     missed, *_ = first(0.0)

@@ -53,7 +53,7 @@ class Target:
         (self._folder / name).write_bytes(data[1:])
         try:
             identify_logs(self._folder)
-            identify_logs(self._folder, accept=True)
+            identify_logs(self._folder, confirm=True)
             for source in identify_logs(self._folder).files:
                 read_log(source.source)
         except DlperfStudyError as error:

@@ -31,7 +31,7 @@ def build(outputs: Path, patch: pytest.MonkeyPatch, name: str = STUDY, notebooks
     folder = outputs / name
     patch.setenv(OUTPUTS_VARIABLE, str(outputs))
     figures = record_drawings(patch)
-    assert main(["collect", name]) == 0
+    assert main(["report", name, "--data-only"]) == 0
     # While a report is built, no tables are made: those of earlier dates are there before.
     study_measurements(name)
     with patch.context() as building:

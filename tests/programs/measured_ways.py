@@ -16,7 +16,7 @@ _OF_THE_WORKER = ("flops_per_sample", "communication_threads", "flops_source", "
 _OF_A_RANK = ("parameters", "gradient_bytes", "initial_checksum", "parameter_checksum", "input_seconds", "begin_ns")
 _WINDOWS = {LOG: ("warmup", "training"), RECORDER: ("warmup", "training")}
 _WINDOWS[NO_SYNC] = ("warmup", "training", "computation_before", "computation_after")
-_PROGRAM: dict[str, Any] = {"name": "toy", "command": "x", "start": "each_rank", "digest": "d", "commit": ""}
+_PROGRAM: dict[str, Any] = {"name": "toy", "command": "x", "launch": "per-rank", "digest": "d", "commit": ""}
 _PROGRAM |= {"remote": "", "dirty": False, "tokens_per_step": 1024.0, "flops_per_sample": 1e9}
 
 

@@ -11,7 +11,7 @@ program:
   name: toy
   folder: ..
   command: "{python} train.py --width {width} --steps {steps} --rank {rank}"
-  start: each_rank
+  launch: per-rank
 constants: {batch_per_device: 4}
 factors: {width: [1, 2], devices_per_node: [1, 2]}
 baseline: {devices_per_node: 1}

@@ -24,7 +24,7 @@ NEEDS = {
     "torchrun": ("torch",),
     "mpirun": ("torch", "mpirun"),
     "paddle_launch": (),
-    "each_rank": ("torch",),
+    "per_rank": ("torch",),
     "accelerate": ("torch", "accelerate"),
     "deepspeed": ("torch", "deepspeed"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlperf_study.programs.guesses import guess_environment, guess_program, guess_start, note_python
+from dlperf_study.programs.guesses import guess_environment, guess_launch, guess_program, note_python
 from dlperf_study.study.new_study import NewStudy
 from dlperf_study.study.study_file import load_study
 from tests.programs.studies import write_study
@@ -29,13 +29,13 @@ def test_a_launcher_is_guessed_from_what_a_script_imports(tmp_path, launcher):
     assert guess.command.startswith(launcher)
     assert name in guess.command
     assert ("{batch_per_device}" in guess.command) is ("batch" in source)
-    assert guess.start == ("first_node" if launcher == "mpirun" else "each_node")
-    assert guess.steps == "log"
+    assert guess.launch == ("first-node" if launcher == "mpirun" else "per-node")
+    assert guess.timing == "log"
 
 
 def test_a_script_with_the_recorder_has_step_times(tmp_path):
     (tmp_path / "train.py").write_text("from record import Recorder")
-    assert guess_program(tmp_path).steps == "recorder"
+    assert guess_program(tmp_path).timing == "recorder"
 
 
 def test_the_options_of_a_trainer_are_those_of_its_parser(tmp_path):
@@ -78,7 +78,7 @@ def test_one_process_of_pytorch_gets_as_many_threads_as_each_of_several(monkeypa
 
 
 def test_a_command_with_a_rank_is_started_for_each():
-    assert guess_start("{python} train.py --rank {rank}") == "each_rank"
+    assert guess_launch("{python} train.py --rank {rank}") == "per-rank"
 
 
 @pytest.mark.parametrize("options", ["", "--path a " * 40, "--title 'a  # b'"])

@@ -12,19 +12,19 @@ from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Options of ``measure`` that are refused, each with the error that it has.
 REFUSED = {
-    "no values": ("--over", "width"),
-    "a value that is a list": ("--over", "width=[1"),
-    "several values of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node=1,2"),
-    "no value of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node="),
-    "a misspelt placeholder": ("--over", "widht=1,2"),
-    "a misspelt parameter": ("--over", "width=1,2", "--fixed", "batch_per_devic=3"),
-    "a factor of no command": ("--over", "width=1,2", "--over", "image_size=1,2"),
-    "tokens of an unknown batch": ("--over", "width=1,2", "--tokens-per-step", "{global_batch} * 3"),
-    "a format that does not exist": ("--over", "width=1,2", "--steps", "nanogtp"),
-    "too many devices": ("--over", "width=1,2", "--over", "devices_per_node=4000,4001"),
-    "a secret": ("--over", "width=1,2"),
-    "a column": ("--over", "width=1,2", "--over", "throughput=1,2"),
-    "a word of Python": ("--over", "width=1,2", "--over", "lambda=1,2"),
+    "no values": ("--sweep", "width"),
+    "a value that is a list": ("--sweep", "width=[1"),
+    "several values of what is fixed": ("--sweep", "width=1,2", "--set", "devices_per_node=1,2"),
+    "no value of what is fixed": ("--sweep", "width=1,2", "--set", "devices_per_node="),
+    "a misspelt placeholder": ("--sweep", "widht=1,2"),
+    "a misspelt parameter": ("--sweep", "width=1,2", "--set", "batch_per_devic=3"),
+    "a factor of no command": ("--sweep", "width=1,2", "--sweep", "image_size=1,2"),
+    "tokens of an unknown batch": ("--sweep", "width=1,2", "--tokens-per-step", "{global_batch} * 3"),
+    "a format that does not exist": ("--sweep", "width=1,2", "--timing", "nanogtp"),
+    "too many devices": ("--sweep", "width=1,2", "--sweep", "devices_per_node=4000,4001"),
+    "a secret": ("--sweep", "width=1,2"),
+    "a column": ("--sweep", "width=1,2", "--sweep", "throughput=1,2"),
+    "a word of Python": ("--sweep", "width=1,2", "--sweep", "lambda=1,2"),
 }
 #: What only some of their commands end with.
 FURTHER = {"a secret": "--api-key=abcdef", "a column": "{throughput}", "a word of Python": "{lambda}"}
@@ -46,8 +46,8 @@ def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own_program, "measure_study", interrupted)
-    command = ["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]
+    monkeypatch.setattr(own_program, "run", interrupted)
+    command = ["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]
     for _ in range(2):
         assert main(command) == INTERRUPTED
         assert "continues" in capsys.readouterr().err
@@ -62,6 +62,6 @@ def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    monkeypatch.setattr(own_program, "measure_study", ended)
-    assert main(["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
+    monkeypatch.setattr(own_program, "run", ended)
+    assert main(["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
     assert (tmp_path / "studies" / "python.yaml").exists() == (status == "completed")

@@ -32,7 +32,7 @@ program:
   name: toy
   folder: repository
   command: "{runner} {script} --fault {fault} --rank {rank} --steps {steps}"
-  start: each_rank
+  launch: per-rank
   pass_environment: [MY_TOKEN]
   environment: {GATE: GATE_FILE}
 constants: {batch_per_device: 4, devices_per_node: 2, runner: PYTHON, script: train.py}
@@ -90,7 +90,7 @@ def measured_faults(tmp_path_factory):
     """All faults, measured in one study, with its report."""
     declared = [fault for fault in OUTCOMES if fault not in (NO_SCRIPT, NO_COMMAND)]
     place = faulty_workplace(tmp_path_factory.mktemp("faults"), declared, INCLUDED)
-    place.first = place.command("study", MY_TOKEN=SECRET)
+    place.first = place.command("run", MY_TOKEN=SECRET)
     return place
 
 
@@ -161,10 +161,10 @@ def readable(file: Path) -> bytes:
 
 def test_what_programs_print_and_what_of_it_is_no_step(tmp_path, snapshot):
     place = faulty_workplace(tmp_path, list(PRINTED_OUTCOMES))
-    study = place.study_file.read_text().replace("  start:", "  steps: log_format.yaml\n  start:")
+    study = place.study_file.read_text().replace("  launch:", "  timing: log_format.yaml\n  launch:")
     place.study_file.write_text(study)
     (tmp_path / "log_format.yaml").write_text(LOG_FORMAT)
-    ended = place.command("run")
+    ended = place.command("run --no-report")
     assert ended.returncode == 1, ended.stderr
     statuses = {fault.partition(" ")[0]: validate_record(run)["status"] for fault, run in runs(place).items()}
     assert statuses == PRINTED_OUTCOMES
@@ -174,7 +174,7 @@ def test_what_programs_print_and_what_of_it_is_no_step(tmp_path, snapshot):
 def started(place: Workplace) -> "subprocess.Popen[str]":
     """Start a study whose first program waits at its gate until this test has done its work."""
     (place.folder / "gate").touch()
-    controller = place.start("run", MY_TOKEN=SECRET)
+    controller = place.start("run --no-report", MY_TOKEN=SECRET)
     wait_for(lambda: any(log.stat().st_size for log in place.study.configurations.glob("*/runs/*/*.log")), "a program")
     return controller
 
@@ -188,11 +188,11 @@ def test_an_interrupted_study_goes_on_and_a_measured_one_has_nothing_to_do(tmp_p
         wait_for(lambda: not left_over(), "everything to end", 20)
         assert runs(place) == {}
     (tmp_path / "gate").unlink()
-    assert place.command("run", MY_TOKEN=SECRET).returncode == 0
+    assert place.command("run --no-report", MY_TOKEN=SECRET).returncode == 0
     # Where all processes were killed at once, it is the next call that replaces what they had printed.
     assert files_with_secret(place) == []
     assert list(runs(place)) == ["none 1"]
-    assert "nothing to do" in place.command("run", busy=True).stdout
+    assert "nothing to do" in place.command("run --no-report", busy=True).stdout
 
 
 def test_an_edit_reaches_no_run_of_the_study_and_then_all_are_measured_again(tmp_path):
@@ -205,7 +205,7 @@ def test_an_edit_reaches_no_run_of_the_study_and_then_all_are_measured_again(tmp
     digests = [validate_record(run)["program"]["digest"] for run in runs(place).values()]
     assert (len(digests), len(set(digests))) == (2, 1)
     assert not [log for run in runs(place).values() for log in run.process_logs if "edited" in log.read_text()]
-    assert place.command("run").returncode == 0
+    assert place.command("run --no-report").returncode == 0
     edited = [validate_record(run)["program"]["digest"] for run in runs(place).values()]
     assert (len(edited), len(set(edited)), set(edited) & set(digests)) == (2, 1, set())
     assert all("edited" in log.read_text() for run in runs(place).values() for log in run.process_logs)

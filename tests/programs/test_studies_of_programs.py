@@ -19,22 +19,22 @@ ERRORS = {
     "a misspelt placeholder": ("--width {width}", "--width {widht}"),
     "a factor without a placeholder": ("factors: {", "factors: {precision: [fp32, tf32], "),
     "a misspelt factor": ("{width: [1, 2]", "{widht: [1, 2]"),
-    "an unknown key": ("  start:", "  begin: here\n  start:"),
-    "an unknown start": ("start: each_rank", "start: somewhere"),
+    "an unknown key": ("  launch:", "  begin: here\n  launch:"),
+    "an unknown start": ("launch: per-rank", "launch: somewhere"),
     "a command that no shell reads": ('"{python} train.py', "\"{python} 'train.py"),
     "a secret in the command": ("--rank {rank}", "--api-key abcdef"),
-    "a secret in the environment": ("  start:", "  environment: {HF_TOKEN: abcdef}\n  start:"),
+    "a secret in the environment": ("  launch:", "  environment: {HF_TOKEN: abcdef}\n  launch:"),
     "a secret in a factor": ("factors: {width: [1, 2]", "factors: {width: [1, hf_abcdefghijklmnopqrst]"),
     "a secret in an included setting": (
         "factors:",
         "include: [{width: sk-abcdefghijklmnopqrstuvwxyzabcdefghi}]\nfactors:",
     ),
-    "samples that contradict the batch": ("  start:", "  samples_per_step: '{global_batch} * 2'\n  start:"),
-    "samples that are no number": ("  start:", "  samples_per_step: '{width} +'\n  start:"),
-    "tokens that are no number": ("  start:", "  tokens_per_step: '{width} / ({width} - 1)'\n  start:"),
-    "work that is nothing": ("  start:", "  flops_per_sample: '{width} - 1'\n  start:"),
-    "a log format that is not there": ("  start:", "  steps: log_format.yaml\n  start:"),
-    "data above the folder": ("  start:", "  data: [../x]\n  start:"),
+    "samples that contradict the batch": ("  launch:", "  samples_per_step: '{global_batch} * 2'\n  launch:"),
+    "samples that are no number": ("  launch:", "  samples_per_step: '{width} +'\n  launch:"),
+    "tokens that are no number": ("  launch:", "  tokens_per_step: '{width} / ({width} - 1)'\n  launch:"),
+    "work that is nothing": ("  launch:", "  flops_per_sample: '{width} - 1'\n  launch:"),
+    "a log format that is not there": ("  launch:", "  timing: log_format.yaml\n  launch:"),
+    "data above the folder": ("  launch:", "  data: [../x]\n  launch:"),
     "a measurement of networks": ("warmup_steps: 2,", "warmup_steps: 2, communication_only_steps: 5,"),
     "a framework": ("constants: {", "constants: {framework: torch_ddp, "),
     "a value that is a list": ("constants: {", "constants: {width: [1, 2], "),
@@ -72,7 +72,7 @@ def test_a_parameter_of_this_package_may_be_stated(tmp_path):
 
 def test_samples_of_a_step_give_the_batch(tmp_path):
     text = STUDY.replace("batch_per_device: 4", "micro: 2").replace("--rank", "--micro {micro} --rank")
-    text = text.replace("  start:", "  samples_per_step: '{micro} * 3 * {processes}'\n  start:")
+    text = text.replace("  launch:", "  samples_per_step: '{micro} * 3 * {processes}'\n  launch:")
     assert {configuration.batch_per_device for configuration in configurations(tmp_path, text)} == {6}
 
 
@@ -89,24 +89,24 @@ def test_a_command_that_this_machine_has_not_is_an_obstacle(tmp_path, command, i
 
 
 @pytest.mark.parametrize(
-    ("start", "command", "can_run"),
+    ("launch", "command", "can_run"),
     [
-        ("each_rank", "{python} train.py --steps {steps}", 4),
-        ("each_node", "{python} train.py --steps {steps}", 2),
-        ("each_node", "{python} train.py --steps {steps} --batch {batch_per_device}", 2),
-        ("each_node", "torchrun --nproc-per-node {devices_per_node} train.py --steps {steps}", 4),
-        ("first_node", "mpirun -np {processes} {python} train.py", 4),
-        ("each_node", "{python} train.py --port {port_0}", 4),
+        ("per-rank", "{python} train.py --steps {steps}", 4),
+        ("per-node", "{python} train.py --steps {steps}", 2),
+        ("per-node", "{python} train.py --steps {steps} --batch {batch_per_device}", 2),
+        ("per-node", "torchrun --nproc-per-node {devices_per_node} train.py --steps {steps}", 4),
+        ("first-node", "mpirun -np {processes} {python} train.py", 4),
+        ("per-node", "{python} train.py --port {port_0}", 4),
     ],
 )
 def test_a_program_on_cpus_that_is_not_told_of_several_processes_is_not_run_as_several(
-    tmp_path, monkeypatch, start, command, can_run
+    tmp_path, monkeypatch, launch, command, can_run
 ):
     """The same process would train again, and half of the samples that count would be nobody's."""
     for name in ("torchrun", "mpirun"):
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    text = STUDY.replace("start: each_rank", f"start: {start}")
+    text = STUDY.replace("launch: per-rank", f"launch: {launch}")
     text = text.replace(
         "{python} train.py --width {width} --steps {steps} --rank {rank}", f"{command} --width {{width}}"
     )
@@ -121,7 +121,7 @@ def test_under_strong_scaling_devices_share_the_global_batch(tmp_path):
 
 def test_a_batch_that_can_not_be_shared_is_no_error_of_the_tokens(tmp_path):
     text = STUDY.replace("weak", "strong").replace("batch_per_device: 4", "global_batch: 7")
-    text = text.replace("  start:", "  tokens_per_step: '{global_batch} * 8'\n  start:")
+    text = text.replace("  launch:", "  tokens_per_step: '{global_batch} * 8'\n  launch:")
     assert [each.batch_per_device for each in configurations(tmp_path, text)] == [7, 0, 7, 0]
 
 
@@ -145,7 +145,7 @@ def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path)
     [("", False), ("  samples_per_step: 8\n", True), ("  tokens_per_step: 8\n", True)],
 )
 def test_that_no_throughput_will_come_is_said_before_anything_is_measured(tmp_path, amount, is_known):
-    text = STUDY.replace("constants: {batch_per_device: 4}\n", "").replace("  start:", f"{amount}  start:")
+    text = STUDY.replace("constants: {batch_per_device: 4}\n", "").replace("  launch:", f"{amount}  launch:")
     plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local"))
     assert any("no throughput" in note for note in plan.notes) != is_known
     assert ("no throughput" in describe(plan)) != is_known

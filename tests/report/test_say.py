@@ -95,7 +95,7 @@ def examples() -> Iterator[object]:
     yield quality.Implausible("is the batch size right?", ("speedup", "efficiency"), subjects)
     yield from (quality.QuickMode(1, has_interval, has_interval) for has_interval in (True, False))
     yield from (published.Audited(False, 0, 0, ()), quality.OtherDiagnostics(2, 0))
-    yield quality.BackgroundLoad(3, 6, 1, "make study AGAIN=1")
+    yield quality.BackgroundLoad(3, 6, 1, "make study RERUN=1")
     for remedy in quality.Remedy:
         yield from (quality.TargetMissed(1, 6, 0.1, remedy, 8, minutes) for minutes in (None, 5.5))
     yield quality.NoConclusion(3)

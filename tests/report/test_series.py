@@ -97,7 +97,7 @@ def test_groups_of_one_model_are_its_own():
         ("cpu_limit", 0.0, "no CPU limit"),
         ("cpu_limit", 0.3, "CPU limit 0.3 cores"),
         ("compiler", "none", "not compiled"),
-        ("image_dataset", "none", "made-up images"),
+        ("image_dataset", "none", "synthetic images"),
         ("data_workers", -1, "Data workers by default"),
         ("cycle_time_ms", 2.5, "Cycle time 2.5 ms"),
         ("memory_limit_mib", 640, "Memory limit 640 MiB"),

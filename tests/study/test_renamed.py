@@ -1,6 +1,7 @@
 """Names of earlier versions: an error in a file that somebody writes, and read in what earlier versions recorded."""
 
 import copy
+import re
 
 import pytest
 import yaml
@@ -22,7 +23,7 @@ STUDY = {
     "factors": {"devices_per_node": [1, 2]},
     "baseline": {"devices_per_node": 1},
 }
-GIVEN = sorted({*renamed.STUDY_KEYS, *renamed.PARAMETERS} - {"program_digest"})
+GIVEN = sorted({*renamed.STUDY_KEYS, *renamed.PROGRAM_KEYS, *renamed.PARAMETERS} - {"program_digest"})
 MEASUREMENT = ("computation_steps", "exchange_steps", "input_steps", "repeats")
 
 
@@ -41,8 +42,13 @@ def test_each_new_name_exists_and_no_old_one():
 
 @pytest.mark.parametrize("key", GIVEN)
 def test_an_old_key_of_a_study_file_is_an_error_that_names_the_new_one(key, tmp_path):
-    section = "" if key in renamed.STUDY_KEYS else "measurement" if key in MEASUREMENT else "constants"
-    study = copy.deepcopy({**STUDY, "measurement": {}})
+    sections = {
+        **dict.fromkeys(renamed.STUDY_KEYS, ""),
+        **dict.fromkeys(renamed.PROGRAM_KEYS, "program"),
+        **dict.fromkeys(MEASUREMENT, "measurement"),
+    }
+    section = sections.get(key, "constants")
+    study = copy.deepcopy({**STUDY, "measurement": {}, "program": {"name": "mine", "command": "x"}})
     (study[section] if section else study)[key] = 1
     file = tmp_path / "example.yaml"
     file.write_text(yaml.safe_dump(study))
@@ -83,6 +89,25 @@ def test_a_key_that_belongs_to_the_file_itself_is_said(tmp_path):
     with pytest.raises(
         StudyFileError, match=r"measurement\.precision; it is named target_ci now, a key of the file itself"
     ):
+        load_study(file)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "expected"),
+    [
+        ("", "model", "mobilenet_v2", "unknown key model; it belongs below constants"),
+        ("", "repetitions", 3, "unknown key repetitions; it belongs below measurement"),
+        ("constants", "warmup_steps", 3, "unknown key constants.warmup_steps; it belongs below measurement"),
+        ("constants", "title", "x", "unknown key constants.title; it belongs at the top of the file"),
+        ("constants", "batch_per_device", [4, 8], "constants.batch_per_device is a list; several values belong below"),
+    ],
+)
+def test_a_key_in_the_wrong_section_is_an_error_that_names_the_right_one(section, key, value, expected, tmp_path):
+    study = copy.deepcopy(STUDY)
+    (study[section] if section else study)[key] = value
+    file = tmp_path / "example.yaml"
+    file.write_text(yaml.safe_dump(study))
+    with pytest.raises(StudyFileError, match=re.escape(expected)):
         load_study(file)
 
 

@@ -167,7 +167,7 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
     """Return the last change; raises RecordError for one measurement."""
     if len(measurements) < 2:
         plan = measurements[-1].dataset.plan
-        remedy = text_if(not plan.ingested_from, f": `{plan.command_again}` does so again")
+        remedy = text_if(not plan.ingested_from, f": `{plan.rerun_command}` does so again")
         raise RecordError(f"study {plan.study} was measured once{remedy}")
     return compare_measurements(measurements[-2], measurements[-1])
 

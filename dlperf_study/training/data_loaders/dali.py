@@ -35,7 +35,8 @@ class DaliBatches:
         try:
             self._outputs = self._pipeline.run()
         except RuntimeError as error:
-            raise RunError(f"DALI: {_reason(error)}; `{command_line('data FOLDER')}` names broken files") from error
+            command = command_line("make-data FOLDER")
+            raise RunError(f"DALI: {_reason(error)}; `{command}` names broken files") from error
         # They are valid until the next run.
         images, labels = (output.as_tensor() for output in self._outputs)
         return self._arrays(images, labels)

@@ -87,7 +87,7 @@ def ingested(folder, paths):
     """Return a function that accepts the proposed identity of the folder, ingests it and loads the dataset."""
 
     def do(logs=None):
-        logs = logs or identify_logs(folder, accept=True)
+        logs = logs or identify_logs(folder, confirm=True)
         ingest(logs.study, logs.files, logs.folder, paths, lambda read: None)
         return Dataset.load(paths)
 

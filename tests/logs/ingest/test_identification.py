@@ -40,7 +40,7 @@ def test_a_proposal_is_written_once_and_not_confirmed(folder):
 def test_a_proposal_of_any_folder_can_be_accepted_later(tmp_path, folder, name):
     shutil.copytree(folder, tmp_path / name)
     proposed = identify_logs(tmp_path / name).study.name
-    assert identify_logs(tmp_path / name, accept=True).study.name == proposed
+    assert identify_logs(tmp_path / name, confirm=True).study.name == proposed
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "a b", "-x", "a\n"])
@@ -54,7 +54,7 @@ def test_a_name_that_is_no_folder_of_outputs_is_refused_and_nothing_is_written(f
 def test_accepting_confirms_the_file_as_it_was_edited(folder):
     file = identify_logs(folder).file
     file.write_text(file.read_text().replace("model: r50", "model: resnet50 # mine"))
-    assert identify_logs(folder, accept=True).confirmed
+    assert identify_logs(folder, confirm=True).confirmed
     configuration_id, confirmed = read_metadata_file(file)
     assert confirmed
     assert "resnet50 # mine" in file.read_text()
@@ -82,7 +82,7 @@ def test_precisions_batches_and_models_never_share_a_configuration(folder, write
 def test_metadata_with_problems_are_refused(folder, write_log, refused):
     write_log("july/1n1g/r50_b128_fp32_1.log")
     write_log("august/1n1g/r50_b128_fp32_1.log")
-    identified = identify_logs(folder, accept=True)
+    identified = identify_logs(folder, confirm=True)
     assert "Not yet: " in describe(identified)
     with refused(MetadataError):
         identified.study.checked()
@@ -92,7 +92,7 @@ def test_a_program_that_is_not_recognised_must_be_declared(folder, refused):
     (folder / "1n1g").mkdir()
     (folder / "1n1g/r50_b128_fp32_1.log").write_text("hello\n")
     with refused(MetadataError):
-        identify_logs(folder, accept=True).study.checked()
+        identify_logs(folder, confirm=True).study.checked()
 
 
 def test_a_configuration_next_to_logs_needs_no_confirmation(folder, write_log):
@@ -170,7 +170,7 @@ def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path):
 def test_what_can_not_be_identified_is_an_error_with_a_remedy(tmp_path, folder, write_log, refused):
     log = write_log("train.log")
     with refused(MetadataError):
-        identify_logs(folder, accept=True)
+        identify_logs(folder, confirm=True)
     with refused(LogError):
         identify_logs(folder / "nowhere")
     # The file system accepts a file name of this length, but not that of the unfinished file, which is longer.
@@ -193,7 +193,7 @@ def test_an_unknown_key_is_named(folder, write_log):
     file = identify_logs(folder).file
     file.write_text(file.read_text().replace("nodes: 1\n", "node: 1\n"))
     with pytest.raises(DlperfStudyError, match=r"metadata\.yaml: configurations\[0\]: .* node;"):
-        identify_logs(folder, accept=True)
+        identify_logs(folder, confirm=True)
     file.unlink()
     declare(folder, modell="x")
     with pytest.raises(DlperfStudyError, match=r"configuration\.json: unknown key modell;"):
@@ -215,9 +215,9 @@ def test_an_archive_is_read_in_place_and_its_proposal_is_next_to_it(folder, tmp_
 def test_a_contradictory_identity_is_never_confirmed(folder, write_log):
     for case in ("1n1g", "1N1G"):
         write_log(f"{case}/r50_b128_fp32_1.log")
-    logs = identify_logs(folder, accept=True)
+    logs = identify_logs(folder, confirm=True)
     assert list(metadata_problems(logs.study.configurations))
     assert not logs.file.exists()
     assert not identify_logs(folder).confirmed
-    identify_logs(folder, accept=True)
+    identify_logs(folder, confirm=True)
     assert "confirmed: false" in logs.file.read_text()

@@ -130,7 +130,7 @@ def test_validation_stalls_of_a_complete_log_are_detected(folder, ingested, snap
 
 @pytest.mark.usefixtures("small_archive")
 def test_logs_that_the_identity_names_must_exist(folder, ingested, refused):
-    identify_logs(folder, accept=True)
+    identify_logs(folder, confirm=True)
     (folder / "1n8g/r50_b128_fp32_2.log").unlink()
     with refused(MetadataError):
         ingested()

@@ -34,7 +34,7 @@ def ends_before_other_repetitions(folder, write_log):
 @refuses("1n1g 1")
 def ends_before_the_requested_steps(folder, write_log):
     write_log(FIRST, steps=60)
-    file = identify_logs(folder, accept=True).file
+    file = identify_logs(folder, confirm=True).file
     file.write_text(file.read_text().replace("model: r50", "model: r50\n  steps_planned: 120"))
 
 

@@ -96,7 +96,7 @@ def test_one_run_in_a_database_in_an_archive_needs_no_name(folder, database, ing
     with zipfile.ZipFile(archive, "w") as packed:
         for path in (database, folder / "configuration.json"):
             packed.write(path, path.name)
-    assert ingested(identify_logs(archive, accept=True)).runs["status"].tolist() == ["completed"]
+    assert ingested(identify_logs(archive, confirm=True)).runs["status"].tolist() == ["completed"]
 
 
 def test_a_run_in_a_database_that_did_not_finish_is_refused(folder, database, ingested):
@@ -121,7 +121,7 @@ def test_a_run_of_mlflow_in_an_archive_is_the_same(folder, mlruns, tmp_path):
     with zipfile.ZipFile(archive, "w") as packed:
         for path in sorted(folder.rglob("*")):
             packed.write(path, path.relative_to(folder))
-    [metadata] = identify_logs(archive, accept=True).study.configurations
+    [metadata] = identify_logs(archive, confirm=True).study.configurations
     assert metadata.logs == [f"mlruns/{EXPERIMENT}/{FIRST}/metrics"]
 
 
@@ -170,7 +170,7 @@ def test_a_run_of_weights_and_biases_is_one_log(folder, ingested):
     # An archive has the link as a folder.
     (folder / "wandb" / "latest-run").unlink()
     shutil.copytree(run_folder, folder / "wandb" / "latest-run")
-    [metadata] = identify_logs(folder, accept=True).study.checked().configurations
+    [metadata] = identify_logs(folder, confirm=True).study.checked().configurations
     assert metadata.logs == [f"wandb/{name}/run-z3ouoy25.wandb"]
 
 

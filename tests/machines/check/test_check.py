@@ -210,7 +210,7 @@ def test_the_table_has_what_to_do_below_what_it_is_about():
 
 
 def test_this_machine_is_checked_by_the_command_line(place, capsys):
-    assert main(["check", str(place.cluster_file)]) == 0
+    assert main(["check-cluster", str(place.cluster_file)]) == 0
     printed = capsys.readouterr().out
     assert "ok    this machine: reached" in printed
     assert "paddlepaddle 3.0.0 everywhere" in printed
@@ -220,7 +220,7 @@ def test_this_machine_is_checked_by_the_command_line(place, capsys):
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
 def test_a_python_that_is_named_and_of_no_use_is_missing(place, capsys, python):
     place.cluster_file.write_text(CLUSTER + f"python: {{torch_ddp: {python}}}\n")
-    assert main(["check", str(place.cluster_file)]) == 1
+    assert main(["check-cluster", str(place.cluster_file)]) == 1
     printed = capsys.readouterr().out
     assert re.search(rf"^missing  torch_ddp +this machine: {python} .*\n +-> python.torch_ddp in the", printed, re.M)
     assert printed.splitlines()[-1].endswith("missing: 1")

@@ -106,7 +106,7 @@ def test_pods_train_together(framework, cluster, tmp_path, api, hosts):
 def test_a_program_reaches_pods_that_see_no_file_of_the_driver(cluster, tmp_path):
     # Pods have a /run of their own.
     with tempfile.TemporaryDirectory(dir="/run") as kept:
-        run = example("each_rank", Path(kept), nodes=2)
+        run = example("per_rank", Path(kept), nodes=2)
         folder = tmp_path / "runs" / "1"
         [result] = launcher.execute([rendered(run, cluster, folder)], cluster, 100)
     check_recorded(folder, run, result, TRAINERS)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("name", ["torchrun", "mpirun", "each_rank"])
+@pytest.mark.parametrize("name", ["torchrun", "mpirun", "per_rank"])
 def test_two_hosts_train_together(name, ssh, ssh_cluster, tmp_path):
     if name == "mpirun":
         need("mpirun")

@@ -62,7 +62,7 @@ def test_frameworks_train_on_two_nodes_and_one_on_four(tmp_path, slurm):
     points = [(framework, 4 if framework == "horovod_torch" else 2) for framework in FRAMEWORKS]
     place = workplace(tmp_path, study(*points), CLUSTER)
     before = traffic(slurm.hosts)
-    controller = place.start("run", busy=True)
+    controller = place.start("run --no-report", busy=True)
     wait_for(lambda: len(slurm.jobs()) == 2, "two configurations to be in the queue")
     ended = finish(controller, 600)
     assert ended.returncode == 0, (ended.stderr, ended.stdout)
@@ -96,7 +96,7 @@ def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_do
     def numbers() -> list[str]:
         return sorted({*slurm.jobs()} - {busy})
 
-    killed = place.start("run", busy=True)
+    killed = place.start("run --no-report", busy=True)
     wait_for(lambda: len(numbers()) == 2, "two jobs")
     wait_for(lambda: len(list(place.outputs.rglob("states.txt"))) == 2, "them to be followed")
     submitted = numbers()
@@ -104,7 +104,7 @@ def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_do
     killed.communicate()
     for states in place.outputs.rglob("states.txt"):
         states.unlink()
-    next_one = place.start("run", busy=True)
+    next_one = place.start("run --no-report", busy=True)
     wait_for(lambda: len(list(place.outputs.rglob("states.txt"))) == 2, "the next controller to follow")
     slurm.command("scancel", busy)
     wait_for(lambda: {slurm.state(number) for number in submitted} == {"RUNNING"}, "the jobs to run")

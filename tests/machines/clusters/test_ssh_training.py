@@ -108,7 +108,7 @@ def disturb(
     place: Workplace, ssh: SshHosts, disturbance: Callable[["subprocess.Popen[str]"], object]
 ) -> "subprocess.CompletedProcess[str]":
     """Run the study, and do something to it while both hosts train; return how the controller ended."""
-    controller = place.start("run", WANDB_API_KEY=SECRET)
+    controller = place.start("run --no-report", WANDB_API_KEY=SECRET)
 
     def both_train() -> bool:
         assert controller.poll() is None, controller.communicate()
@@ -132,7 +132,7 @@ def test_a_study_on_hosts(place, ssh, slow_links):
     assert facts["status"] == "failed"
     assert facts["reason"].startswith(f"{second.name}: was lost, its ssh exited with code 255")
 
-    done = place.command("run", WANDB_API_KEY=SECRET)
+    done = place.command("run --no-report", WANDB_API_KEY=SECRET)
     assert (done.returncode, done.stderr) == (0, "")
     kept = sorted(folder.name for folder in (place.configuration("2n1d").folder / "interrupted").iterdir())
     assert kept == ["1", "2", "3"]

@@ -128,7 +128,7 @@ def test_a_killed_rank_of_torch_fails_the_run_and_leaves_nothing(tmp_path):
 
 def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing_and_the_next_run_is_complete(tmp_path):
     place = workplace(tmp_path, OWN_STUDY.replace("paddle_collective", "horovod_torch"), CLUSTER, shares_machine=True)
-    controller = place.start("run")
+    controller = place.start("run --no-report")
     place.first_rank().kill()
     ended, facts = finish(controller), place.run_facts("1n2d")
     assert left_over() == []
@@ -137,7 +137,7 @@ def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing_and_the_next_
     assert any(facts["tail"].values())
     assert f"run 1 failed: {facts['reason']}" in ended.stderr
 
-    again = place.command("run")
+    again = place.command("run --no-report")
     assert again.returncode == 0, again.stderr + again.stdout
     assert place.run_facts("1n2d")["status"] == "completed"
     logs = read_run(place.configuration("1n2d").run(1)).ranks

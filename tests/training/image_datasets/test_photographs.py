@@ -46,14 +46,14 @@ def test_an_interrupted_call_leaves_no_set(tmp_path, monkeypatch):
 
 def test_the_command_makes_the_sets_and_examines_a_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("dlperf_study.cli.measuring.image_datasets_folder", lambda: tmp_path)
-    assert main(["data"]) == 0
+    assert main(["make-data"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("image datasets: photographs, photographs_cifar10; ")
-    assert main(["data", str(tmp_path / "photographs")]) == 0
+    assert main(["make-data", str(tmp_path / "photographs")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "50 images in 10 classes, 50 of them decoded" in lines[0]
     assert lines[1].startswith(f"image dataset: {tmp_path}/photographs; ")
     next((tmp_path / "photographs" / "train" / "chelsea").iterdir()).write_bytes(b"x")
-    assert main(["data", str(tmp_path / "photographs")]) == 1
+    assert main(["make-data", str(tmp_path / "photographs")]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
     assert "can't be decoded: it is no image" in errors[0]
