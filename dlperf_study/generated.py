@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from dlperf_study.cli.parser import command_parser
-from dlperf_study.command_reference import command_reference
+from dlperf_study.cli.command_reference import command_reference
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
 from dlperf_study.core.wording import value_text

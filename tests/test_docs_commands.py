@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.cli.parser import command_parser
 from dlperf_study.core.paths import PROJECT
 from tests.command_line import typed
 from tests.docs import PAGES, blocks
@@ -22,23 +23,28 @@ RUN_ELSEWHERE = {
     r"python -m tools\.install horovod": ("tools/test.sh", "-m tools.install torch horovod"),
     r"pip install -c locks/main\.txt -e \S+": ("tests/test_environment.py", '"pip", "install", "--dry-run"'),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
-    r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
-    r"make selftest.*": (".ci/run", "make selftest QUICK=1"),
-    r"make data.*|python -m dlperf_study data.*": (
-        "tests/training/image_datasets/test_photographs.py",
-        'main(["make-data"',
-    ),
+    r"make selftest.*|dlperf-study selftest.*": (".ci/run", "make selftest QUICK=1"),
+    r"make data.*|dlperf-study make-data.*": ("tests/training/image_datasets/test_photographs.py", 'main(["make-data"'),
     r"cp params/clusters/.*": ("tests/machines/clusters/test_check.py", '"cpu_hosts.yaml"'),
-    r"make check-cluster CLUSTER=mine": ("tests/machines/clusters/test_check.py", "make check-cluster CLUSTER="),
-    r"make plan .* CLUSTER=mine .*": ("tests/machines/clusters/test_check.py", "make plan STUDY="),
-    r"python -m dlperf_study collect .*": ("tests/dataset/test_dataset.py", "collect("),
-    r"python -m dlperf_study ingest .*": ("tests/cli/test_cli_ingest.py", 'main(["ingest"'),
-    r"python -m dlperf_study report .*": ("tests/report/pages/test_pages.py", "build("),
-    r"make paper.*|python -m dlperf_study paper .*": ("tests/report/test_paper.py", 'main(["paper"'),
-    r"python -m dlperf_study compare .*": ("tests/dataset/test_changes.py", 'main(["compare"'),
-    r"python -m dlperf_study predict .*": ("tests/prediction/test_predict.py", 'main(["predict"'),
+    r"make check-cluster.*": ("tests/machines/clusters/test_check.py", "make check-cluster CLUSTER="),
+    r"dlperf-study check-cluster .*": ("tests/machines/check/test_check.py", 'main(["check-cluster"'),
+    r"(make|dlperf-study) plan .*mine.*": ("tests/machines/clusters/test_check.py", "make plan STUDY="),
+    r"dlperf-study run .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
+    r"dlperf-study report .*": ("tests/report/pages/test_pages.py", "build("),
+    r"dlperf-study ingest .*": ("tests/cli/test_cli_ingest.py", 'main(["ingest"'),
+    r"dlperf-study audit \S+\.csv.*": ("tests/cli/test_cli_output.py", 'main(["audit"'),
+    r"make paper.*|dlperf-study paper .*": ("tests/report/test_paper.py", 'main(["paper"'),
+    r"dlperf-study compare .*": ("tests/dataset/test_changes.py", 'main(["compare"'),
+    r"dlperf-study predict .*": ("tests/prediction/test_predict.py", 'main(["predict"'),
     r"dlperf-study measure .*": ("tests/test_installed_package.py", 'installation.run("measure"'),
-    r"dlperf-study (new|study) mine": ("tests/test_installed_package.py", 'installation.run("new", "mine")'),
+    r"dlperf-study init mine": ("tests/test_installed_package.py", 'installation.run("init", "mine")'),
+    r"dlperf-study (plan|run|report) train_torch.*": ("tests/test_tutorial.py", "train_torch"),
+    r"git clone .*": (".ci/run", "a clean clone"),
+    r"make test TESTS=.*": ("tests/test_setup.py", "TESTS="),
+    r"make fuzz": ("Makefile", "-m tests.fuzzing $(MINUTES)"),
+    r"python -m tools\.mutants .*": ("tests/test_equivalent_mutants.py", "tools.mutants"),
+    r"SIMULATED=400 python -m pytest tests/simulations .*": ("tests/simulations/__init__.py", "SIMULATED"),
+    r"dlperf-study plan two_devices": ("tests/test_docs_study_files.py", "two_devices"),
     # No daemon of Docker may run where tests run: what a recipe copies and runs is tested.
     r"docker (build|push) .*": ("tests/machines/launchers/test_kubernetes_manifests.py", "docker build -f images/"),
     r"pip install \S+": ("tests/installation.py", '"--no-deps", "--no-compile", wheel'),
@@ -56,8 +62,8 @@ def commands_of(page: Path) -> Iterator[str]:
 
 COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
-#: Those about a study: the others are about a table, logs and measurements.
-_ABOUT_A_STUDY = r"python -m dlperf_study (?!audit|ingest|compare|predict)"
+#: Those about a study of this package.
+_ABOUT_A_STUDY = r"dlperf-study (plan|run|report|paper) (?!.*(mine|train_torch|nodes|NAME|STUDY))"
 OF_THE_PACKAGE = [command for command in COMMANDS if re.match(_ABOUT_A_STUDY, command)]
 
 
@@ -91,8 +97,14 @@ def test_make_starts_nothing_where_it_only_prints(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", [command for command in OF_THE_PACKAGE if " check " not in command])
-def test_every_command_of_the_package_names_a_study_and_options_there_are(command, tmp_path):
-    assert re.search(r"\b(study|plan|run|collect|report|paper)\b", command)
-    ended = typed(re.sub(r"dlperf_study \w+", "dlperf_study plan", command), tmp_path)
+@pytest.mark.parametrize("command", OF_THE_PACKAGE)
+def test_every_command_about_a_study_names_one_there_is(command, tmp_path):
+    _, _, study = command.split()[:3]
+    ended = typed(f"dlperf-study plan {study}", tmp_path)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("dlperf-study ")])
+def test_every_option_of_a_command_exists(command):
+    """A misspelt option, and a command without a needed argument, end with code 2."""
+    command_parser().parse_args(shlex.split(command)[1:])

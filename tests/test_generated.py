@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from dlperf_study.command_reference import command_reference
+from dlperf_study.cli.command_reference import command_reference
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.generated import GENERATED, columns_page, log_formats_page, parameter_table, run_notebook
 from dlperf_study.logs.formats import all_formats

@@ -229,7 +229,7 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
         number = wording.counted(len(entries), "configuration")
         return (
             f"The runs of {len(timed)} of the {number} take about {wording.duration(seconds)}, "
-            "as long as earlier ones took here; how long the others take is unknown."
+            "as long as earlier ones took here. The duration of the others is unknown."
         )
     configurations = [entry.configuration for entry in entries]
     least = sum(each.measured_seconds * each.repetitions for each in configurations)
@@ -241,7 +241,4 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     bounds += f"at most {wording.duration(most)} by their timeouts"
     if len(limits) == 1:
         bounds += f" of {wording.duration(max(limits))} each"
-    return (
-        f"How long the runs take is unknown, because none was measured here before: {bounds}. "
-        "From its first run on, the study says how much time is left."
-    )
+    return f"Duration: unknown before the first run here; {bounds}. After each run the study prints the time left."

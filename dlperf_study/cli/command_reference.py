@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 
+from dlperf_study.cli import completion
 from dlperf_study.core.user_commands import COMMAND
 
 #: Options of at least as many commands are described once.
@@ -13,18 +14,13 @@ _HEADER = "| option | meaning |\n|---|---|\n"
 
 def command_reference(parser: argparse.ArgumentParser) -> str:
     """Return the options of several commands, and a section for each command."""
-    commands = _commands(parser)
+    commands = completion.commands_of(parser)
     rows = Counter(row for command in commands.values() for row in _option_rows(command))
     shared = [row for row, count in rows.items() if count >= _MIN_SHARED]
     sections = [f"## Options of several commands\n\n{_HEADER}" + "\n".join(shared)]
     of_all = [row for row in shared if rows[row] == len(commands)]
     sections += [_section(name, command, shared, of_all) for name, command in commands.items()]
     return "\n\n".join(sections)
-
-
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    return dict(subparsers.choices)
 
 
 def _section(name: str, parser: argparse.ArgumentParser, shared: list[str], of_all: list[str]) -> str:
