@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from dlperf_study.cli.parser import command_parser
 from dlperf_study.cli.command_reference import command_reference
+from dlperf_study.cli.parser import command_parser
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
 from dlperf_study.core.wording import value_text
@@ -179,12 +179,12 @@ def format_table(formats: Sequence[Format]) -> str:
 
 def _printed_number(metric: PrintedMetric) -> str:
     """Return the unit of a number that programs print, with its scope unless that is the job."""
-    number = "steps/s" if metric.inverse else metric.unit or "unitless"
+    unit = "steps/s" if metric.inverse else metric.unit or "unitless"
     if metric.scope is not MetricScope.JOB:
-        number += f"/{metric.scope}"
+        unit += f"/{metric.scope}"
     if metric.cumulative:
-        number += f" (mean since {'epoch' if metric.restarts_each_epoch else 'start'})"
-    return number
+        unit += f" (mean since {'epoch' if metric.restarts_each_epoch else 'start'})"
+    return unit
 
 
 def parameter_table(parameters: Mapping[str, Parameter]) -> str:

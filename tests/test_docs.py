@@ -41,7 +41,7 @@ def test_every_link_leads_somewhere(page):
             continue
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
-        assert target.exists(), f"{link} is not there"
+        assert target.is_file(), f"{link} is not there"
         assert not anchor or anchor in anchors(target), f"{link}: no such heading"
 
 

@@ -32,7 +32,7 @@ RUN_ELSEWHERE = {
     r"dlperf-study run .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"dlperf-study report .*": ("tests/report/pages/test_pages.py", "build("),
     r"dlperf-study ingest .*": ("tests/cli/test_cli_ingest.py", 'main(["ingest"'),
-    r"dlperf-study audit \S+\.csv.*": ("tests/cli/test_cli_output.py", 'main(["audit"'),
+    r"dlperf-study audit (\S+\.csv|--published).*": ("tests/cli/test_cli_output.py", 'main(["audit"'),
     r"make paper.*|dlperf-study paper .*": ("tests/report/test_paper.py", 'main(["paper"'),
     r"dlperf-study compare .*": ("tests/dataset/test_changes.py", 'main(["compare"'),
     r"dlperf-study predict .*": ("tests/prediction/test_predict.py", 'main(["predict"'),
@@ -40,11 +40,11 @@ RUN_ELSEWHERE = {
     r"dlperf-study init mine": ("tests/test_installed_package.py", 'installation.run("init", "mine")'),
     r"dlperf-study (plan|run|report) train_torch.*": ("tests/test_tutorial.py", "train_torch"),
     r"git clone .*": (".ci/run", "a clean clone"),
-    r"make test TESTS=.*": ("tests/test_setup.py", "TESTS="),
+    r"make test TESTS=.*": ("tools/test.sh", "for test; do"),
     r"make fuzz": ("Makefile", "-m tests.fuzzing $(MINUTES)"),
-    r"python -m tools\.mutants .*": ("tests/test_equivalent_mutants.py", "tools.mutants"),
+    r"python -m tools\.mutants .*": ("tests/test_equivalent_mutants.py", "tools/mutants.py"),
     r"SIMULATED=400 python -m pytest tests/simulations .*": ("tests/simulations/__init__.py", "SIMULATED"),
-    r"dlperf-study plan two_devices": ("tests/test_docs_study_files.py", "two_devices"),
+    r"dlperf-study plan two_devices": ("tests/test_docs_study_files.py", "load_study("),
     # No daemon of Docker may run where tests run: what a recipe copies and runs is tested.
     r"docker (build|push) .*": ("tests/machines/launchers/test_kubernetes_manifests.py", "docker build -f images/"),
     r"pip install \S+": ("tests/installation.py", '"--no-deps", "--no-compile", wheel'),
@@ -63,7 +63,7 @@ def commands_of(page: Path) -> Iterator[str]:
 COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
 #: Those about a study of this package.
-_ABOUT_A_STUDY = r"dlperf-study (plan|run|report|paper) (?!.*(mine|train_torch|nodes|NAME|STUDY))"
+_ABOUT_A_STUDY = r"dlperf-study (plan|run|report|paper) (?!.*(mine|train_torch|two_devices|nodes|NAME|STUDY))"
 OF_THE_PACKAGE = [command for command in COMMANDS if re.match(_ABOUT_A_STUDY, command)]
 
 

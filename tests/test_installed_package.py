@@ -121,7 +121,7 @@ def test_a_plan_names_the_extra_that_would_run_it(installation):
 
 @pytest.mark.parametrize(
     ("arguments", "extra"),
-    [(("data",), "data"), (("check", "kubernetes"), "kubernetes"), (("check", "local"), "paddle")],
+    [(("make-data",), "data"), (("check-cluster", "kubernetes"), "kubernetes"), (("check-cluster", "local"), "paddle")],
 )
 def test_a_missing_extra_is_one_sentence_with_its_command(installation, arguments, extra):
     ended = installation.run(*arguments)
@@ -213,7 +213,7 @@ def test_a_program_of_the_user_is_measured_without_a_framework(installation):
 
 def test_a_study_of_a_program_is_proposed(installation):
     (installation.workspace / "train.py").write_text(PROGRAM)
-    ended = installation.run("new", "mine")
+    ended = installation.run("init", "mine")
     assert ended.returncode == 0, ended.stderr
     study = (installation.workspace / "studies" / "mine.yaml").read_text()
     assert "train.py --batch-size={batch_per_device} --max-steps={steps}" in study

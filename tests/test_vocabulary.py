@@ -1,13 +1,21 @@
-"""One concept has one name: retired words are in no identifier. The table is in docs/vocabulary.md."""
+"""One concept has one name, the field's: in identifiers, and in what people read."""
 
 import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from dlperf_study.core.paths import PROJECT
+from tests.docs import DOCS, PAGES
 from tests.package_files import FILES, nodes
+
+#: Words that were used where the field has one, with patterns, and right uses of them.
+TERMS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("private_terms.yaml").read_text(encoding="utf-8"))
 
 #: Each word with the name that took its place. A plural is the same word.
 RETIRED = {
@@ -114,8 +122,36 @@ def test_a_retired_word_is_noticed_wherever_it_is_in_a_name():
     assert retired_words("placement") == set()
 
 
-def test_the_table_in_the_documentation_has_these_words():
-    page = (PROJECT / "docs" / "vocabulary.md").read_text(encoding="utf-8")
-    cells = [line.split("|")[3] for line in page.splitlines() if line.startswith("| ")]
-    words = re.findall("`(.+?)`", " ".join(cells))
-    assert set(words) == set(RETIRED)
+def searched_texts() -> Iterator[tuple[str, str]]:
+    """Yield what people read, each with its path: pages, messages, templates of reports and notebooks."""
+    files = [*PAGES, *(PROJECT / "docs" / "measured").glob("*.md"), *(PROJECT / "notebooks").glob("*.ipynb")]
+    files += [*(PROJECT / "tests" / "messages").rglob("*.ambr"), *(PROJECT / "dlperf_study" / "report").rglob("*.j2")]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        if file.suffix == ".ambr":
+            text = re.sub(r"^# name: .*$", "", text, flags=re.MULTILINE)
+        yield str(file.relative_to(PROJECT)), re.sub("|".join(TERMS["allowed"]), "", text)
+
+
+@pytest.mark.parametrize("term", TERMS["terms"])
+def test_a_private_term_is_in_no_text(term):
+    pattern, use = re.compile(TERMS["terms"][term]["pattern"], re.IGNORECASE), TERMS["terms"][term]["use"]
+    found = [f"{path}: {match[0]}" for path, text in searched_texts() for match in pattern.finditer(text)]
+    assert found == [], f"write {use}"
+
+
+def test_the_pages_stay_short():
+    """The README is read in a minute, and all pages in an afternoon."""
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    assert words[PROJECT / "README.md"] <= 900
+    assert sum(words.values()) <= 43_000
+
+
+def test_the_glossary_has_a_source_for_each_term_in_order():
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    terms = [term for term, _, _ in rows[1:]]
+    assert len(terms) >= 40
+    assert terms == sorted(terms, key=str.lower)
+    assert all(meaning.strip() and source.strip() for _, meaning, source in rows)

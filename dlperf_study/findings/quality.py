@@ -24,7 +24,7 @@ REPORTED_ELSEWHERE = ("status", "runs_completed", "steadiness")
 BACKGROUND_LOAD = "background_cores"
 
 
-class Remedy(StrEnum):
+class Advice(StrEnum):
     """What makes CIs narrower."""
 
     MORE_ROUNDS = "more_rounds"
@@ -75,7 +75,7 @@ class TargetMissed:
     missed: int
     total: int
     target: float
-    remedy: Remedy
+    advice: Advice
     max_rounds: int
     max_minutes: float | None
 
@@ -179,12 +179,12 @@ def remedies(dataset: Dataset) -> Iterator[object]:
         yield load
     missed = dataset.missed_ci_widths
     if missed:
-        remedy = Remedy.IDLE_MACHINE if load else Remedy.OTHER_MACHINE
+        advice = Advice.IDLE_MACHINE if load else Advice.OTHER_MACHINE
         needed = [precision.further_rounds(plan) for precision in missed]
         if not load and any(rounds is None or rounds[0] <= MOST_FURTHER_ROUNDS for rounds in needed):
-            remedy = Remedy.MORE_ROUNDS
+            advice = Advice.MORE_ROUNDS
         total, target = len(dataset.reached_ci_widths), plan.target_ci or 0.0
-        yield TargetMissed(len(missed), total, target, remedy, plan.rounds.most, plan.time_budget_minutes)
+        yield TargetMissed(len(missed), total, target, advice, plan.rounds.most, plan.time_budget_minutes)
 
 
 def background_load(dataset: Dataset) -> BackgroundLoad | None:

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings import pages, quality
-from dlperf_study.findings.quality import BackgroundLoad, NotSteady, Remedy, Runs, TargetMissed, Unmeasured
+from dlperf_study.findings.quality import Advice, BackgroundLoad, NotSteady, Runs, TargetMissed, Unmeasured
 from dlperf_study.findings.reasons import Reason
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
@@ -60,10 +60,10 @@ def test_background_load_and_missed_targets_are_the_first_findings(page):
     assert (load.runs, load.total, load.configurations) == (3, 6, 1)
     assert "RERUN=1" in load.command
     assert isinstance(missed, TargetMissed)
-    assert missed.remedy == Remedy.IDLE_MACHINE
+    assert missed.advice == Advice.IDLE_MACHINE
     missed, *_ = first(0.0)
     assert isinstance(missed, TargetMissed)
-    assert (missed.total, missed.target, missed.remedy) == (2, 0.001, Remedy.MORE_ROUNDS)
+    assert (missed.total, missed.target, missed.advice) == (2, 0.001, Advice.MORE_ROUNDS)
 
 
 def test_completed_runs_without_a_throughput_are_not_called_failed():

@@ -96,8 +96,8 @@ def examples() -> Iterator[object]:
     yield from (quality.QuickMode(1, has_interval, has_interval) for has_interval in (True, False))
     yield from (published.Audited(False, 0, 0, ()), quality.OtherDiagnostics(2, 0))
     yield quality.BackgroundLoad(3, 6, 1, "make study RERUN=1")
-    for remedy in quality.Remedy:
-        yield from (quality.TargetMissed(1, 6, 0.1, remedy, 8, minutes) for minutes in (None, 5.5))
+    for advice in quality.Advice:
+        yield from (quality.TargetMissed(1, 6, 0.1, advice, 8, minutes) for minutes in (None, 5.5))
     yield quality.NoConclusion(3)
     endings = tuple((status, 1) for status in RunStatus if status != RunStatus.COMPLETED)
     yield from (quality.Runs(3, 9, (*endings, ("not_run", 1)), is_ingested) for is_ingested in (True, False))
