@@ -1,14 +1,8 @@
 """Results in a notebook: what can be chosen, the chart of it, the code of the chart, and all of it in a browser."""
 
 import json
-import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,22 +20,13 @@ from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+from tests.jupyterlab import CELL_SECONDS, ERRORS, jupyterlab, run_all_cells
 
-START_SECONDS, CELL_SECONDS = 90, 60
-#: Cells that are run before the kernel is ready are never run.
-RUN_ALL_CELLS = """async () => {
-    const notebook = window.jupyterapp.shell.currentWidget;
-    await notebook.context.ready;
-    await notebook.sessionContext.ready;
-    await notebook.sessionContext.session.kernel.info;
-    await window.jupyterapp.commands.execute("notebook:run-all-cells");
-}"""
 #: A cell that is out of view has no elements, and the view follows the cell that runs.
 FIRST_CELL_SAYS = """words => {
     document.querySelector(".jp-NotebookPanel .jp-WindowedPanel-outer").scrollTop = 0;
     return document.querySelector(".jp-CodeCell")?.innerText.includes(words);
 }"""
-ERRORS = ".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']"
 PUBLISHED = "published: tensorpack_multigpu"
 
 
@@ -179,38 +164,10 @@ def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(t
 
 
 @pytest.fixture(scope="module")
-def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """A JupyterLab with copies of the notebooks of this project, which it saves; the address of a notebook in it."""
-    notebooks = shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")
-    token = secrets.token_hex(16)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    options = ["--no-browser", "--allow-root", f"--port={port}", f"--notebook-dir={notebooks}"]
-    options.append("--LabApp.expose_app_in_browser=True")
-    command = [sys.executable, "-m", "jupyter", "lab", *options]
-    environment = {**os.environ, "JUPYTER_TOKEN": token}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + START_SECONDS
-    try:
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/lab/tree/{{}}.ipynb?reset&token={token}".format
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def run_all_cells(lab: Callable[[str], str], chromium: Any, notebook: str) -> Any:
-    """Open a notebook in JupyterLab, run its cells, and return the page at once."""
-    page = chromium.new_page(viewport={"width": 1400, "height": 1400})
-    page.goto(lab(notebook), timeout=1000 * START_SECONDS)
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=1000 * START_SECONDS)
-    page.evaluate(RUN_ALL_CELLS)
-    return page
+def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A JupyterLab with copies of the notebooks of this project, which it saves."""
+    with jupyterlab(shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")) as address:
+        yield address
 
 
 def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
