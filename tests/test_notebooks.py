@@ -21,6 +21,8 @@ SKELETONS = {
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
 PAGES = ("summary", "selftest", "history", "runs", *SECTIONS)
+#: Pages show tables and figures that no dataset alone gives, or several by one name; a run is measured, not read.
+WITH_INNER_NAMES = {"audit", "published", "history", "selftest", "run_configuration"}
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -77,6 +79,14 @@ def test_logic_lives_in_the_package(path):
         if isinstance(node, defined)
     ]
     assert defining_cells == []
+
+
+@every
+def test_the_public_names_suffice(path):
+    imports = [node for cell in cells(path, "code") for node in ast.walk(ast.parse(cell.source))]
+    imports = [node for node in imports if isinstance(node, ast.Import | ast.ImportFrom)]
+    inner = {ast.unparse(node) for node in imports} - {"import dlperf_study", "from IPython.display import display"}
+    assert bool(inner) == (path.stem in WITH_INNER_NAMES), inner
 
 
 @every

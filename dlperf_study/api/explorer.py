@@ -169,10 +169,10 @@ class _Explorer:
         name = self._data.value
         arguments = ", ".join(f"{argument}={value!r}" for argument, value in self._arguments().items() if value)
         if name.startswith(PUBLISHED):
-            lines = ["import dlperf_study", "from dlperf_study.api.plot import plot_metric", ""]
+            lines = ["import dlperf_study", ""]
             lines.append(f"points = dlperf_study.published({name.removeprefix(PUBLISHED)!r}, points=True)")
             lines += [f"points = points[points[{factor!r}].isin({values!r})]" for factor, values in chosen.items()]
-            return "\n".join([*lines, f"plot_metric(points, {arguments}, title={name!r})"])
+            return "\n".join([*lines, f"dlperf_study.plot_metric(points, {arguments}, title={name!r})"])
         if not self._hue.value and not self._col.value:
             arguments += ", hue=''"
         selection = ", ".join(f"{factor}={values!r}" for factor, values in chosen.items())
