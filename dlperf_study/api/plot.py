@@ -14,7 +14,15 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import figures, series
-from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SETTING, SPEEDUP, FactorChart
+from dlperf_study.report.figures.factor_figure import (
+    EFFICIENCY,
+    EQUAL_DISTANCES,
+    EXPLANATION,
+    IDEAL,
+    SETTING,
+    SPEEDUP,
+    FactorChart,
+)
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.study import renamed
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
@@ -129,7 +137,9 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     chart = _chart(rows, x, y, hue, col)
     left_out = int(rows[y].notna().sum()) - len(chart.rows)
     caption = EXPLANATION
-    if x == "world_size" and y in (SPEEDUP, EFFICIENCY):
+    if x != "world_size":
+        caption += f" {EQUAL_DISTANCES}"
+    elif y in (SPEEDUP, EFFICIENCY):
         caption += f" {IDEAL}"
     if left_out:
         caption += f" {counted(left_out, 'row')} left out: no value is stated."
