@@ -50,6 +50,25 @@ def varying_columns(rows: pd.DataFrame) -> list[str]:
     return [name for name in factor_columns(rows) if name not in OF_WHOLE_PROGRAM and rows[name].nunique() > 1]
 
 
+def without_determined(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows without the factors that another factor determines.
+
+    Of two factors that determine each other, the first one stays; ``world_size`` and what trains always do.
+    """
+    factors = varying_columns(rows)
+    values, determined = rows[factors].drop_duplicates(), set[str]()
+    # The global batch follows from other factors, and not the other way round.
+    for name in sorted(reversed(factors), key="global_batch".__ne__):
+        others = [factor for factor in factors if factor not in (name, "global_batch", *determined)]
+        if name not in ("world_size", *_ALWAYS_NAMED) and any(_determines(values, other, name) for other in others):
+            determined.add(name)
+    return rows.drop(columns=list(determined))
+
+
+def _determines(rows: pd.DataFrame, factor: str, name: str) -> bool:
+    return bool((rows.groupby(factor, dropna=False)[name].nunique(dropna=False) == 1).all())
+
+
 def factor_columns(rows: pd.DataFrame) -> list[str]:
     """Return all factors of the rows, in the same order."""
     names = pd.Index([*_FURTHER_FACTORS, *PARAMETERS])

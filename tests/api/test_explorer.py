@@ -86,12 +86,33 @@ def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatc
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     planned = [Planned(configuration(**{name: value})) for name, value in values.items()]
     write_study(StudyPaths.of("example"), planned)
-    varying = plot.varying_columns(data_rows("example"))
+    varying = plot.varying_columns(plot.without_determined(data_rows("example")))
     assert len(varying) > MOST_FILTERS
     _, filters, *_ = explore("example").children
     *in_view, opened = filters.children
     assert (len(in_view), len(opened.children[0].children)) == (MOST_FILTERS, len(varying) - MOST_FILTERS)
     assert opened.titles == (f"{len(varying) - MOST_FILTERS} further factors",)
+
+
+def test_a_factor_that_another_one_determines_is_not_offered(monkeypatch, tmp_path) -> None:
+    """Each framework has one strategy; on one node, the devices per node are the devices."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    frameworks, planned = {"paddle_collective": "all_reduce", "torch_ddp": "data_parallel"}, []
+    for (framework, strategy), devices in product(frameworks.items(), (1, 2)):
+        values = {"framework": framework, "strategy": strategy, "devices_per_node": devices}
+        planned.append(Planned(configuration(**values)))
+    write_study(StudyPaths.of("example"), planned)
+    assert {"strategy", "devices_per_node", "global_batch"} <= set(plot.varying_columns(data_rows("example")))
+    view = explore("example")
+    menus = {name: {value for _, value in menu(view, Dropdown, name).options} for name in ("x", "Colour", "Panels")}
+    factors = {"world_size", "framework"}
+    assert menus["x"] == factors
+    assert menus["Colour"] == menus["Panels"] == factors | {"", "setting"}
+    assert [line.children[0].value for line in view.children[1].children] == ["Devices", "Framework"]
+    points = list(product((1, 2), (4, 8)))
+    rows = pd.DataFrame(points, columns=["world_size", "batch_per_device"])
+    rows["global_batch"] = [world_size * batch for world_size, batch in points]
+    assert "batch_per_device" in plot.without_determined(rows), "also if the global batch alone says it"
 
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
