@@ -16,6 +16,7 @@ from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
+from dlperf_study.report.figures import published_figures
 from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.study.batch_search import trial
@@ -179,6 +180,16 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     assert changed.findings()._repr_html_() in changed._repr_html_()
     with pytest.raises(RecordError):
         study.compare(study)
+
+
+def test_what_is_empty_in_a_notebook_names_the_section_that_the_study_file_needs(study: StudyResults) -> None:
+    needed = "Add <code>comparison</code> to <code>sections</code> in the study file"
+    shown = study.section("", study.table("comparison"), study.table("differences"))._repr_html_()
+    assert shown.count(needed) == 2
+    assert needed in study.findings("comparison")._repr_html_()
+    needed = "Add <code>published</code> to <code>sections</code> in the study file"
+    assert needed in study.section("", published_figures.speedups(study.dataset))._repr_html_()
+    assert needed in study.findings("published")._repr_html_()
 
 
 def test_the_history_has_each_session_and_its_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
