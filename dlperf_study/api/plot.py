@@ -59,8 +59,8 @@ def without_determined(rows: pd.DataFrame) -> pd.DataFrame:
     values, determined = rows[factors].drop_duplicates(), set[str]()
     # The global batch follows from other factors, and not the other way round.
     for name in sorted(reversed(factors), key="global_batch".__ne__):
-        others = [factor for factor in factors if factor not in (name, "global_batch", *determined)]
-        if name not in ("world_size", *_ALWAYS_NAMED) and any(_determines(values, other, name) for other in others):
+        kept = [factor for factor in factors if factor not in (name, "global_batch", *determined)]
+        if name not in ("world_size", *_ALWAYS_NAMED) and any(_determines(values, factor, name) for factor in kept):
             determined.add(name)
     return rows.drop(columns=list(determined))
 

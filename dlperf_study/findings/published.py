@@ -15,9 +15,9 @@ from dlperf_study.study.study import PUBLISHED
 
 @dataclass(frozen=True)
 class NoSources:
-    """A study that names no published source; ``lacks_section``: its study file has no section on them."""
+    """A study that names no published source; ``can_add_section``: its study file has no section for them."""
 
-    lacks_section: bool
+    can_add_section: bool
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def read_published(dataset: Dataset) -> Published:
 
 def no_sources(dataset: Dataset) -> NoSources:
     """Return that no source is named."""
-    return NoSources(dataset.plan.lacks_section(PUBLISHED))
+    return NoSources(dataset.plan.can_add_section(PUBLISHED))
 
 
 def page(dataset: Dataset) -> Iterator[object]:

@@ -94,12 +94,12 @@ class NotComparedCounts:
 class NothingCompared:
     """A study without any comparison; ``is_declared``: a configuration has another one as baseline or reference.
 
-    ``lacks_section``: its study file could have the section on comparisons, and has not.
+    ``can_add_section``: its study file could have the section on comparisons, and has not.
     """
 
     role: Denominator
     is_declared: bool
-    lacks_section: bool = False
+    can_add_section: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
     if role == "baseline":
         return NothingCompared(role, dataset.plan.has_speedups)
     is_declared = bool(dataset.configurations["reference_id"].notna().any())
-    return NothingCompared(role, is_declared, dataset.plan.lacks_section(COMPARISON))
+    return NothingCompared(role, is_declared, dataset.plan.can_add_section(COMPARISON))
 
 
 def significant(tested: Sequence[Comparison]) -> list[Comparison]:

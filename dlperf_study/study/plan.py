@@ -173,7 +173,7 @@ class Plan(StudyFacts):
         """The entries that can't run here, each with its reason."""
         return tuple(entry for entry in self.entries if entry.unsupported is not None)
 
-    def lacks_section(self, name: str) -> bool:
+    def can_add_section(self, name: str) -> bool:
         """Return whether its study file could have a section and has not."""
         return name not in self.sections and not self.ingested_from
 

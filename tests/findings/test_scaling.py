@@ -153,7 +153,7 @@ def test_nothing_to_compare_has_its_reason():
     alone = two_devices()
     for sections in (("scaling", "comparison"), ("scaling",)):
         chosen = replace(alone, plan=alone.plan.changed(sections=sections))
-        expected = NothingCompared("reference", is_declared=False, lacks_section="comparison" not in sections)
+        expected = NothingCompared("reference", is_declared=False, can_add_section="comparison" not in sections)
         assert list(pages.comparison(chosen)) == [expected]
     assert list(pages.scaling(study(Planned(ONE, ALONE)))) == [NothingCompared("baseline", is_declared=False)]
 

@@ -84,8 +84,8 @@ def examples() -> Iterator[object]:
             yield quality.NoThroughput(subject, no_result)
         all_reasons = tuple((reason, 1) for reason in reasons.Reason)
         yield scaling.NotComparedCounts(role, 20, 16, tuple((role, reason, 1) for reason in reasons.Reason))
-        for declared, lacks_section in product((True, False), repeat=2):
-            yield scaling.NothingCompared(role, declared, lacks_section)
+        for declared, can_add_section in product((True, False), repeat=2):
+            yield scaling.NothingCompared(role, declared, can_add_section)
     yield from (scaling.Throughput(subject, number, column) for column in ("throughput", "token_throughput"))
     yield scaling.Measured(1, 2)
     for loss in communication.Loss:

@@ -171,7 +171,7 @@ class _Panel:
         """Draw marks and bars; marks at one value are side by side, at one number of devices not."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = 0.0 if self._is_over_devices else _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
-            x_values = list(rows[self.x].map(self._places) + shift)
+            x_values = list(rows[self.x].map(self._x_positions) + shift)
             # Of several marks at one value no line tells which are alike.
             if self._is_over_devices and len(set(x_values)) == len(x_values):
                 points = sorted(zip(x_values, rows[metric], strict=True))
@@ -183,7 +183,7 @@ class _Panel:
         else:
             axes.set_xlim(-0.5, len(self.values) - 0.5)
         names = list(map(partial(formatting.value_name, self.x), self.values))
-        axes.set_xticks(list(self._places.values()), names)
+        axes.set_xticks(list(self._x_positions.values()), names)
         if _are_long(names):
             axes.tick_params(axis="x", rotation=30)
             for label in axes.get_xticklabels():
@@ -196,7 +196,7 @@ class _Panel:
         return self.x == "world_size"
 
     @property
-    def _places(self) -> dict[Any, Any]:
+    def _x_positions(self) -> dict[Any, Any]:
         """The place of each value: numbers of devices are at their own."""
         return dict(zip(self.values, self.values if self._is_over_devices else count(), strict=False))
 
