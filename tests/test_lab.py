@@ -95,7 +95,7 @@ def test_a_report_is_a_link_where_the_server_has_it_and_else_its_path(workspace,
 def test_the_list_of_studies_opens_reports_in_jupyterlab(workspace, chromium):
     manager_class = "--ServerApp.contents_manager_class=tools.lab_contents.NotebooksAsInGit"
     with jupyterlab(workspace, manager_class) as lab:
-        page = run_all_cells(lab, chromium, "notebooks/index")
+        page = run_all_cells(lab, chromium, "notebooks/00_index")
         link = page.locator(".jp-OutputArea a:text-is('report')")
         target = link.get_attribute("href", timeout=1000 * CELL_SECONDS)
         assert link.get_attribute("target") == "_blank"

@@ -15,7 +15,7 @@ from dlperf_study.api import plot
 from dlperf_study.api.explorer import MOST_FILTERS, data_names, data_rows, explore
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.resources import NOTEBOOKS, notebook
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -192,7 +192,7 @@ def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
-    page = run_all_cells(lab, chromium, "explore")
+    page = run_all_cells(lab, chromium, notebook("explore").stem)
     code = ".widget-textarea textarea"
     page.wait_for_selector(code, timeout=1000 * CELL_SECONDS)
     page.select_option(".widget-dropdown:has-text('Metric') select", label="Speedup (×)")
@@ -210,7 +210,7 @@ def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
 @pytest.fixture
 def measured_by_hand(two_models: str) -> Configuration:
     """The configuration in the cells of ``run_configuration``, with a run that this code need not repeat."""
-    cells = json.loads((NOTEBOOKS / "run_configuration.ipynb").read_text())["cells"]
+    cells = json.loads(notebook("run_configuration").read_text())["cells"]
     [parameters] = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
     values: dict[str, Any] = {}
     exec(parameters, values)
@@ -222,7 +222,7 @@ def measured_by_hand(two_models: str) -> Configuration:
 
 
 def test_the_result_of_a_configuration_is_above_its_parameters_in_jupyterlab(measured_by_hand, lab, chromium):
-    page = run_all_cells(lab, chromium, "run_configuration")
+    page = run_all_cells(lab, chromium, notebook("run_configuration").stem)
     page.wait_for_function(FIRST_CELL_SAYS, arg="completed", timeout=1000 * CELL_SECONDS)
     assert page.locator(ERRORS).count() == 0
     page.close()

@@ -13,6 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from dlperf_study.core import resources
 from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.inputs import is_report_current
@@ -197,7 +198,7 @@ def test_a_failing_notebook_leaves_the_last_good_report(paths, tmp_path, monkeyp
     for name in ("report", "tables"):
         (last_good / name).mkdir(parents=True)
         (last_good / name / "index.html").write_text("the last good report")
-    monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path / "nowhere")
+    monkeypatch.setattr(resources, "NOTEBOOKS", tmp_path / "nowhere")
     with pytest.raises(DlperfStudyError, match=r"(summary|scaling|quality)\.ipynb"):
         pages.build("example")
     for folder in (paths.report, paths.tables):
