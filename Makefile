@@ -42,7 +42,7 @@ data: $(READY) ## make a small set of labelled photographs; IMAGES=folder examin
 check-cluster: $(READY) ## try everything that a run on a cluster needs, and list what is missing
 	@$(PYTHON) -m dlperf_study check-cluster $(CLUSTER)
 lab: $(READY) ## open the notebooks in JupyterLab
-	@$(PYTHON) -m jupyterlab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/index.ipynb \
+	@$(PYTHON) -m jupyterlab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/00_index.ipynb \
 	  --ServerApp.contents_manager_class=tools.lab_contents.NotebooksAsInGit $(LAB)
 
 torch: ## install PyTorch, for the studies that compare frameworks

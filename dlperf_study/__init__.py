@@ -7,22 +7,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dlperf_study.api.explorer import explore
     from dlperf_study.api.other_results import ingest, published
+    from dlperf_study.api.plot import plot_metric
     from dlperf_study.api.studies import studies
     from dlperf_study.api.study_results import open_study
     from dlperf_study.audit.audit import audit_frame
+    from dlperf_study.core.errors import DlperfStudyError
     from dlperf_study.record import Recorder
 
-__all__ = ["Recorder", "__version__", "audit_frame", "ingest", "open_study", "published", "studies"]
+__all__ = [
+    "DlperfStudyError",
+    "Recorder",
+    "__version__",
+    "audit_frame",
+    "explore",
+    "ingest",
+    "open_study",
+    "plot_metric",
+    "published",
+    "studies",
+]
 
 __version__ = "0.1.0"
 
 #: The module of each public name.
 _MODULES = {
+    "DlperfStudyError": "core.errors",
     "Recorder": "record",
     "audit_frame": "audit.audit",
+    "explore": "api.explorer",
     "ingest": "api.other_results",
     "open_study": "api.study_results",
+    "plot_metric": "api.plot",
     "published": "api.other_results",
     "studies": "api.studies",
 }

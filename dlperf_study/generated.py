@@ -2,7 +2,7 @@
 
 They are the JSON Schemas of study and cluster files, for editors; the tables of columns in ``docs/columns.md``, of
 parameters in ``docs/study-files.md``, of log formats in ``docs/log-formats.md``, and of commands in
-``docs/command-line.md``; the ``parameters`` cell of ``notebooks/run_configuration.ipynb``; and ``environment.yml``,
+``docs/command-line.md``; the ``parameters`` cell of ``notebooks/02_run_configuration.ipynb``; and ``environment.yml``,
 from ``pyproject.toml``.
 """
 
@@ -21,7 +21,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dlperf_study.cli.command_reference import command_reference
 from dlperf_study.cli.parser import command_parser
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
+from dlperf_study.core.resources import CHECKOUT, PARAMS, notebook
 from dlperf_study.core.wording import value_text
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.formats import all_formats
@@ -52,7 +52,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "Ingested logs": ("ingested",),
     "Software and hardware": ("environment",),
 }
-RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
+RUN_NOTEBOOK = notebook("run_configuration")
 #: The values in the notebook that are not defaults: a small configuration that runs anywhere.
 EXAMPLE: dict[str, Scalar] = {
     "study": "by_hand",

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.study.study import SECTIONS
 from tests.docs import DOCS, blocks
 
 #: The block of each section, by the heading and the language, and the file it becomes.
@@ -122,18 +121,16 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def add_page(folder: Path) -> None:
     """Add a page of the report: the notebook on quality, under another name and number."""
-    notebook = (folder / "notebooks" / "quality.ipynb").read_text(encoding="utf-8")
-    assert notebook.count('"page": 6') == 1
-    numbered = notebook.replace('"page": 6', f'"page": {len(SECTIONS) + 1}')
+    notebook = (folder / "notebooks" / "16_quality.ipynb").read_text(encoding="utf-8")
     study = folder / "dlperf_study" / "study" / "study.py"
     sections = study.read_text(encoding="utf-8").replace('"prediction")', '"prediction", "new_page")')
     study.write_text(sections, encoding="utf-8")
-    new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
-    (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
-    for file, line in (("notebooks/index.ipynb", "quality.ipynb"), ("docs/notebooks.md", "`quality.ipynb`")):
+    new = notebook.replace("# Quality", "# New page").replace("quality-", "new-page-")
+    (folder / "notebooks" / "19_new_page.ipynb").write_text(new, encoding="utf-8")
+    for file, line in (("notebooks/00_index.ipynb", "16_quality.ipynb"), ("docs/notebooks.md", "`16_quality.ipynb`")):
         lines = (folder / file).read_text(encoding="utf-8").splitlines(keepends=True)
         [position] = [index for index, text in enumerate(lines) if line in text]
-        lines.insert(position, lines[position].replace("quality", "new_page"))
+        lines.insert(position, lines[position].replace("16_quality", "19_new_page"))
         (folder / file).write_text("".join(lines), encoding="utf-8")
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import posixpath
 import re
 import shutil
 from collections.abc import Coroutine
@@ -11,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -18,6 +18,7 @@ import dlperf_study
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
 from dlperf_study.report import tables
 from tests.evidence_factory import Planned, configuration
+from tests.jupyterlab import CELL_SECONDS, jupyterlab, run_all_cells
 from tests.report.conftest import ALONE, on_devices, write_titled
 from tools.lab_contents import LANGUAGE, NotebooksAsInGit
 
@@ -61,19 +62,55 @@ def links(html: str) -> list[str]:
     return [unescape(link) for link in re.findall(r'href="([^"#]+)', html)]
 
 
-def test_the_list_of_studies_leads_to_their_reports(tmp_path, monkeypatch):
-    (tmp_path / "notebooks").mkdir()
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with notebooks, and a study whose report has two pages and a script."""
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    monkeypatch.chdir(tmp_path / "notebooks")
+    shutil.copytree(PROJECT / "notebooks", tmp_path / "notebooks")
     paths = StudyPaths.of("example")
     write_titled(paths, [Planned(configuration(), ALONE)])
-    paths.report.mkdir()
-    paths.report_page.write_text("<html></html>")
-    targets = links(dlperf_study.studies()._repr_html_())
-    assert targets == [os.path.relpath(paths.report_page)]
-    # JupyterLab asks for the path of a link below the root, from the folder of its notebook.
-    path = posixpath.normpath(posixpath.join("notebooks", targets[0]))
-    assert opened(tmp_path, path)["type"] == "file"
+    (paths.report / "tables").mkdir(parents=True)
+    first = '<a href="runs.html">Runs</a> <a href="tables/a.csv" download>CSV</a><script src="tables/a.js"></script>'
+    paths.report_page.write_text(first)
+    (paths.report / "runs.html").write_text("all runs")
+    (paths.report / "tables" / "a.js").write_text("document.title = 'all rows'")
+    (paths.report / "tables" / "a.csv").write_text("1")
+    return tmp_path
+
+
+@pytest.mark.parametrize("root", [".", "notebooks"])
+def test_a_report_is_a_link_where_the_server_has_it_and_else_its_path(workspace, root, monkeypatch):
+    monkeypatch.setenv("JPY_PARENT_PID", "7")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(workspace))
+    server = {"root_dir": str(workspace / root), "base_url": "/user/me/"}
+    (workspace / "jpserver-7.json").write_text(json.dumps(server))
+    html, report = dlperf_study.studies()._repr_html_(), StudyPaths.of("example").report_page
+    assert links(html) == (["/user/me/files/outputs/example/report/index.html"] if root == "." else [])
+    assert (str(report) in html) == (root != ".")
+    monkeypatch.delenv("JPY_PARENT_PID")
+    assert links(dlperf_study.studies()._repr_html_()) == [os.path.relpath(report)]
+
+
+@pytest.mark.ci
+def test_the_list_of_studies_opens_reports_in_jupyterlab(workspace, chromium):
+    manager_class = "--ServerApp.contents_manager_class=tools.lab_contents.NotebooksAsInGit"
+    with jupyterlab(workspace, manager_class) as lab:
+        page = run_all_cells(lab, chromium, "notebooks/00_index")
+        link = page.locator(".jp-OutputArea a:text-is('report')")
+        target = link.get_attribute("href", timeout=1000 * CELL_SECONDS)
+        assert link.get_attribute("target") == "_blank"
+        with urlopen(lab.format(target.removeprefix("/"))) as answer:
+            assert (answer.status, answer.read()) == (200, StudyPaths.of("example").report_page.read_bytes())
+        with page.context.expect_page() as opened_page:
+            link.click()
+        report = opened_page.value
+        report.wait_for_function("document.title == 'all rows'")
+        with report.expect_download() as download:
+            report.click("text=CSV")
+        assert download.value.failure() is None
+        report.click("text=Runs")
+        report.wait_for_selector("text=all runs")
+        page.close()
 
 
 def test_a_table_in_a_notebook_has_its_style_and_leads_nowhere():

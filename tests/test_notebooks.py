@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from dlperf_study.core.paths import PROJECT
+from dlperf_study.core.resources import notebook
 from dlperf_study.study.study import SECTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
@@ -21,8 +22,15 @@ SKELETONS = {
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
 PAGES = ("summary", "selftest", "history", "runs", *SECTIONS)
+#: Pages show tables and figures that no dataset alone gives, or several by one name; a run is measured, not read.
+WITH_INNER_NAMES = {"audit", "published", "history", "selftest", "run_configuration"}
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a notebook without its place."""
+    return path.stem[3:]
 
 
 def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
@@ -42,17 +50,18 @@ def _target(line: ast.stmt) -> str:
     return target.id
 
 
-def test_the_questions_are_the_notebooks_with_a_page_in_its_order():
-    pages = {path.stem: nbformat.read(path, as_version=4).metadata.get("dlperf_study") for path in NOTEBOOKS}
-    numbers = {name: metadata["page"] for name, metadata in pages.items() if metadata}
-    assert numbers == {name: number for number, name in enumerate(SECTIONS, 1)}
+def test_a_list_of_files_has_the_index_first_and_the_pages_in_the_order_of_the_report():
+    assert all(re.fullmatch(r"\d\d_[a-z]+(_[a-z]+)*", path.stem) for path in NOTEBOOKS)
+    first, *others = list(map(name_of, NOTEBOOKS))
+    assert first == "index"
+    assert [name for name in others if name in PAGES] == ["summary", *SECTIONS, "history", "runs", "selftest"]
 
 
 @every
 def test_valid_and_of_one_kernel(path):
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    assert notebook.metadata.kernelspec.name == "python3"
+    content = nbformat.read(path, as_version=4)
+    nbformat.validate(content)
+    assert content.metadata.kernelspec.name == "python3"
 
 
 @every
@@ -80,6 +89,14 @@ def test_logic_lives_in_the_package(path):
 
 
 @every
+def test_the_public_names_suffice(path):
+    imports = [node for cell in cells(path, "code") for node in ast.walk(ast.parse(cell.source))]
+    imports = [node for node in imports if isinstance(node, ast.Import | ast.ImportFrom)]
+    inner = {ast.unparse(node) for node in imports} - {"import dlperf_study", "from IPython.display import display"}
+    assert bool(inner) == (name_of(path) in WITH_INNER_NAMES), inner
+
+
+@every
 def test_no_path_and_no_folder_of_this_machine(path):
     absolute = r"(?<![\w.<:/])/[a-z]+/"
     assert re.findall(rf"{absolute}|chdir|sys\.path", path.read_text()) == []
@@ -88,12 +105,12 @@ def test_no_path_and_no_folder_of_this_machine(path):
 @every
 def test_the_skeleton(path):
     headings = [line for cell in cells(path, "markdown") for line in cell.source.splitlines() if line.startswith("## ")]
-    assert headings == (PAGE_SKELETON if path.stem in PAGES else SKELETONS.get(path.stem, SKELETON))
+    assert headings == (PAGE_SKELETON if name_of(path) in PAGES else SKELETONS.get(name_of(path), SKELETON))
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_its_figure_and_table_and_then_its_findings(name):
-    path = PROJECT / "notebooks" / f"{name}.ipynb"
+    path = notebook(name)
     _parameters, _imports, *shown = [cell.source for cell in cells(path, "code")]
     position = next(i for i, source in enumerate(shown) if source.startswith(("results.findings(", "page_findings.")))
     has_long_table = name in ("audit", "resources", "runs")
@@ -102,15 +119,15 @@ def test_a_page_shows_its_figure_and_table_and_then_its_findings(name):
 
 @every
 def test_parameters_are_flat_scalars(path):
-    if path.stem == "index":
+    if name_of(path) == "index":
         return
     assert [name for name, value in parameters(path).items() if not isinstance(value, str | int | float | bool)] == []
 
 
 def test_the_index_leads_to_notebooks_and_to_files_that_are_there():
-    text = "".join(cell.source for cell in cells(PROJECT / "notebooks" / "index.ipynb", "markdown"))
+    text = "".join(cell.source for cell in cells(notebook("index"), "markdown"))
     targets = set(re.findall(r"\]\(([^)]+)\)", text))
-    assert {path.name for path in NOTEBOOKS} - {"index.ipynb"} <= targets
+    assert {path.name for path in NOTEBOOKS} - {notebook("index").name} <= targets
     assert [target for target in targets if not (PROJECT / "notebooks" / target).exists()] == []
 
 
@@ -122,4 +139,4 @@ def test_the_docs_say_what_every_notebook_does():
 
 @pytest.mark.parametrize("name", STUDY_NOTEBOOKS)
 def test_a_study_notebook_takes_a_study(name):
-    assert parameters(PROJECT / "notebooks" / f"{name}.ipynb") == {"study": "quickstart"}
+    assert parameters(notebook(name)) == {"study": "quickstart"}

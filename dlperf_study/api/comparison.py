@@ -1,12 +1,15 @@
-"""What changed between two measurements, as frames and as the command ``compare`` prints it."""
+"""What changed between measurements, as frames and as the command ``compare`` prints it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import pandas as pd
 
-from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison
+from dlperf_study.dataset.history import Measurement
+from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
 from dlperf_study.report import page_findings
+from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.history_tables import (
     comparison_labels,
     condition_changes,
@@ -82,3 +85,21 @@ class StudyComparison:
             if not table.is_empty:
                 page += table._repr_html_()
         return page
+
+
+def session_history(measurements: Sequence[Measurement]) -> pd.DataFrame:
+    """Return each session's throughputs and their changes, the last session last."""
+    changes: dict[str, tuple[Change, ...]] = {}
+    for before, after in pairwise(measurements):
+        changes[after.name] = compare_measurements(before, after, earlier=()).throughputs
+    frames = {}
+    for measurement in measurements:
+        dataset, column = measurement.dataset, measurement.dataset.throughput_column
+        frame = dataset.configurations.set_index("configuration_id")[[f"{column}{bound}" for bound in _BOUNDS]]
+        frame = frame.dropna(subset=column)
+        frame.insert(0, "configuration", frame.index.map(configuration_labels(dataset)))
+        frame.insert(0, "begun", measurement.begun)
+        rows = {row.configuration_id: row.dates.log_ratio.bounded_factor for row in changes.get(measurement.name, ())}
+        changed = pd.DataFrame.from_dict(rows, orient="index", columns=_CHANGE[1:4], dtype=float)
+        frames[measurement.name] = frame.join(changed)
+    return pd.concat(frames, names=["session", "configuration_id"])

@@ -9,7 +9,13 @@ import pandas as pd
 from itables.widget import ITable
 
 from dlperf_study.api.other_results import published
-from dlperf_study.api.plot import known_metrics, plot_metric, separating_factors, varying_columns
+from dlperf_study.api.plot import (
+    known_metrics,
+    plot_metric,
+    separating_factors,
+    varying_columns,
+    without_determined,
+)
 from dlperf_study.api.study_results import open_study
 from dlperf_study.core.errors import DlperfStudyError, PublishedError, RecordError
 from dlperf_study.core.wording import counted
@@ -110,13 +116,14 @@ class _Explorer:
     def _offer_choices(self) -> None:
         """Offer the metrics, factors and values of the data."""
         self._is_offering = True
-        metrics, varying = known_metrics(self._rows), varying_columns(self._rows)
+        offered = without_determined(self._rows)
+        metrics, varying = known_metrics(offered), varying_columns(offered)
         factors = varying or ["world_size"]
         named = _labelled_options(factors)
         further = [(NO_FACTOR, ""), *named, (ALL_FACTORS, SETTING)]
         _offer(self._metric, _labelled_options(metrics), metrics[0])
         _offer(self._x, named, factors[0])
-        colours, panels = separating_factors(self._rows, factors[0])
+        colours, panels = separating_factors(offered, factors[0])
         _offer(self._hue, further, colours)
         _offer(self._col, further, panels)
         self._filters = {name: self._boxes(name) for name in varying}
@@ -169,10 +176,10 @@ class _Explorer:
         name = self._data.value
         arguments = ", ".join(f"{argument}={value!r}" for argument, value in self._arguments().items() if value)
         if name.startswith(PUBLISHED):
-            lines = ["import dlperf_study", "from dlperf_study.api.plot import plot_metric", ""]
+            lines = ["import dlperf_study", ""]
             lines.append(f"points = dlperf_study.published({name.removeprefix(PUBLISHED)!r}, points=True)")
             lines += [f"points = points[points[{factor!r}].isin({values!r})]" for factor, values in chosen.items()]
-            return "\n".join([*lines, f"plot_metric(points, {arguments}, title={name!r})"])
+            return "\n".join([*lines, f"dlperf_study.plot_metric(points, {arguments}, title={name!r})"])
         if not self._hue.value and not self._col.value:
             arguments += ", hue=''"
         selection = ", ".join(f"{factor}={values!r}" for factor, values in chosen.items())

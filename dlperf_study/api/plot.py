@@ -14,7 +14,15 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import figures, series
-from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SETTING, SPEEDUP, FactorChart
+from dlperf_study.report.figures.factor_figure import (
+    EFFICIENCY,
+    EQUAL_DISTANCES,
+    EXPLANATION,
+    IDEAL,
+    SETTING,
+    SPEEDUP,
+    FactorChart,
+)
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.study import renamed
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
@@ -40,6 +48,25 @@ def known_metrics(rows: pd.DataFrame) -> list[str]:
 def varying_columns(rows: pd.DataFrame) -> list[str]:
     """Return the varying factors: devices first, program settings last."""
     return [name for name in factor_columns(rows) if name not in OF_WHOLE_PROGRAM and rows[name].nunique() > 1]
+
+
+def without_determined(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows without the factors that another factor determines.
+
+    Of two factors that determine each other, the first one stays; ``world_size`` and what trains always do.
+    """
+    factors = varying_columns(rows)
+    values, determined = rows[factors].drop_duplicates(), set[str]()
+    # The global batch follows from other factors, and not the other way round.
+    for name in sorted(reversed(factors), key="global_batch".__ne__):
+        kept = [factor for factor in factors if factor not in (name, "global_batch", *determined)]
+        if name not in ("world_size", *_ALWAYS_NAMED) and any(_determines(values, factor, name) for factor in kept):
+            determined.add(name)
+    return rows.drop(columns=list(determined))
+
+
+def _determines(rows: pd.DataFrame, factor: str, name: str) -> bool:
+    return bool((rows.groupby(factor, dropna=False)[name].nunique(dropna=False) == 1).all())
 
 
 def factor_columns(rows: pd.DataFrame) -> list[str]:
@@ -129,7 +156,9 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     chart = _chart(rows, x, y, hue, col)
     left_out = int(rows[y].notna().sum()) - len(chart.rows)
     caption = EXPLANATION
-    if x == "world_size" and y in (SPEEDUP, EFFICIENCY):
+    if x != "world_size":
+        caption += f" {EQUAL_DISTANCES}"
+    elif y in (SPEEDUP, EFFICIENCY):
         caption += f" {IDEAL}"
     if left_out:
         caption += f" {counted(left_out, 'row')} left out: no value is stated."

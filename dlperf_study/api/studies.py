@@ -1,12 +1,16 @@
 """The studies of a workspace: which have results, where their reports are, and the code that opens each."""
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
+from jupyter_core.paths import jupyter_runtime_dir
 
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import outputs_folder
@@ -103,13 +107,35 @@ def _runs(study: StudySummary) -> str:
 
 
 def _cells(study: StudySummary) -> Iterator[str]:
-    """Yield a study's cells as HTML; links are relative to the notebook."""
+    """Yield a study's cells as HTML."""
     yield f"<b>{escape(study.name)}</b>"
     yield escape(study.title)
     yield study.begun or ""
     yield _runs(study)
-    yield f'<a href="{escape(os.path.relpath(study.report))}">report</a>' if study.report else "not built"
+    yield _report_link(study.report) if study.report else "not built"
     yield f"<code>{escape(f'dlperf_study.open_study({study.name!r})')}</code>"
+
+
+def _report_link(page: Path) -> str:
+    """Return a link to a report; its path if the Jupyter server cannot serve it.
+
+    JupyterLab opens relative links inside its own frame, where it refuses to show HTML.
+    """
+    target, server = os.path.relpath(page), _jupyter_server()
+    if server:
+        root = Path(server["root_dir"]).resolve()
+        if not page.is_relative_to(root):
+            return f"<code>{escape(str(page))}</code>"
+        target = f"{server['base_url']}files/{page.relative_to(root).as_posix()}"
+    return f'<a href="{escape(quote(target))}" target="_blank">report</a>'
+
+
+def _jupyter_server() -> dict[str, str]:
+    """Return the root folder and base URL of this kernel's server; empty if unknown."""
+    file = Path(jupyter_runtime_dir(), f"jpserver-{os.environ.get('JPY_PARENT_PID')}.json")
+    with suppress(OSError, ValueError):
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    return {}
 
 
 def _html_cell(heading: str, content: str) -> str:

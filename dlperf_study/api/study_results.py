@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dlperf_study.api import overview
-from dlperf_study.api.comparison import StudyComparison
+from dlperf_study.api.comparison import StudyComparison, session_history
 from dlperf_study.api.plot import Plot, known_metrics, require
 from dlperf_study.api.predictions import StudyPredictions, requested_sizes
 from dlperf_study.core.errors import DlperfStudyError, RecordError
@@ -178,6 +178,18 @@ class StudyResults:
     def measurements(self) -> list["StudyResults"]:
         """The study's measurements, the last one last."""
         return list(map(StudyResults, study_measurements(self.dataset.plan.study)))
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """A row for each session and configuration, by ``session`` and ``configuration_id``.
+
+        Columns: ``begun``, ``configuration``, the throughput with its interval, and ``change``, the throughput / the
+        throughput of the previous session, with ``change_low`` and ``change_high``.
+        """
+        sessions = session_history([results._measurement for results in self.measurements])
+        if self.dataset.whole is None:
+            return sessions
+        return sessions[sessions.index.isin(self.configurations.index, level="configuration_id")]
 
     @property
     def plot(self) -> Plot:

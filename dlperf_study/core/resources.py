@@ -21,6 +21,11 @@ WORKSPACE_MARKS = ("studies", ".dlperf_study")
 FOLDERS = {"study": "studies", "cluster": "clusters"}
 
 
+def notebook(name: str) -> Path:
+    """Return the notebook of a name; in its file name a number, its place in a list of files, comes first."""
+    return next(NOTEBOOKS.glob(f"[0-9][0-9]_{name}.ipynb"), NOTEBOOKS / f"{name}.ipynb")
+
+
 def workspace() -> Path:
     """Return the folder of the user's studies, clusters and outputs.
 

@@ -19,7 +19,7 @@ from dlperf_study.records.run_record import RequestedRun, is_completed, read, re
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, RunStatus
 
-NOTEBOOK = resources.NOTEBOOKS / "run_configuration.ipynb"
+NOTEBOOK = resources.notebook("run_configuration")
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.
 NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 

@@ -10,11 +10,14 @@ from dlperf_study.audit.published.points import Published
 from dlperf_study.audit.published.same_question import Match, SameQuestion
 from dlperf_study.core.errors import Severity
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.study.study import PUBLISHED
 
 
 @dataclass(frozen=True)
 class NoSources:
-    """A study that names no published source."""
+    """A study that names no published source; ``can_add_section``: its study file has no section for them."""
+
+    can_add_section: bool
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,15 @@ def read_published(dataset: Dataset) -> Published:
     return Published.read(dataset.plan.published)
 
 
+def no_sources(dataset: Dataset) -> NoSources:
+    """Return that no source is named."""
+    return NoSources(dataset.plan.can_add_section(PUBLISHED))
+
+
 def page(dataset: Dataset) -> Iterator[object]:
     """Yield how many published numbers were measured here, and why not."""
     if not dataset.plan.published:
-        yield NoSources()
+        yield no_sources(dataset)
         return
     matches = SameQuestion(read_published(dataset).points, dataset.configurations).matches()
     measured_identities = set(dataset.measured["configuration_id"])

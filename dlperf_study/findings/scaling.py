@@ -14,6 +14,7 @@ from dlperf_study.findings.number import Number
 from dlperf_study.findings.reasons import NoResult, Reason
 from dlperf_study.metrics import comparison, run_status
 from dlperf_study.study.grid import Denominator
+from dlperf_study.study.study import COMPARISON
 from dlperf_study.training.parts import same_alone
 
 #: Of more comparisons only counts and the largest significant ratios are printed.
@@ -91,10 +92,14 @@ class NotComparedCounts:
 
 @dataclass(frozen=True)
 class NothingCompared:
-    """A study without any comparison; ``is_declared``: a configuration has another one as baseline or reference."""
+    """A study without any comparison; ``is_declared``: a configuration has another one as baseline or reference.
+
+    ``can_add_section``: its study file could have the section on comparisons, and has not.
+    """
 
     role: Denominator
     is_declared: bool
+    can_add_section: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,8 @@ def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
     """Return why nothing is compared."""
     if role == "baseline":
         return NothingCompared(role, dataset.plan.has_speedups)
-    return NothingCompared(role, bool(dataset.configurations["reference_id"].notna().any()))
+    is_declared = bool(dataset.configurations["reference_id"].notna().any())
+    return NothingCompared(role, is_declared, dataset.plan.can_add_section(COMPARISON))
 
 
 def significant(tested: Sequence[Comparison]) -> list[Comparison]:

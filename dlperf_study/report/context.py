@@ -6,6 +6,7 @@ import pandas as pd
 
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings import published
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import list_settings
 from dlperf_study.metrics.run_status import begin_and_end, select_counted
@@ -19,7 +20,7 @@ from dlperf_study.report.formatting import (
     text_if,
     value_with_unit,
 )
-from dlperf_study.report.say import caption
+from dlperf_study.report.say import caption, say_one
 from dlperf_study.report.series import goes_without_saying, usual_values, value_label
 from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope
 from dlperf_study.study.parameter import Scope
@@ -33,7 +34,6 @@ _IN_TOKENS = {
 }
 
 
-NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over counted runs; means of throughput are geometric."
 #: How large a sample is: of an image, of a sequence.
 SIZES = ("image_size", "sequence_length")
@@ -47,6 +47,11 @@ _SAY_THEMSELVES = ("precision", "data_loader")
 #: All other parameters of the training: named where a value is not the default.
 _UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
+
+
+def no_sources(dataset: Dataset) -> str:
+    """Return that the study names no published source, and how to add some."""
+    return text_if(not dataset.plan.published, say_one(published.no_sources(dataset)))
 
 
 def by_origin(dataset: Dataset, part: str, **facts: object) -> str:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import __version__
+from dlperf_study.core import resources
 from dlperf_study.core.errors import ReportError
 from dlperf_study.core.paths import REPORT_VARIABLE, SELFTEST, StudyPaths
 from dlperf_study.core.progress import Progress, Say
-from dlperf_study.core.resources import NOTEBOOKS, workspace
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import study_measurements
@@ -80,7 +80,7 @@ class Masthead:
 
 def _author() -> str:
     """Return who builds the report, by git's user name."""
-    command = ["git", "-C", str(workspace()), "config", "user.name"]
+    command = ["git", "-C", str(resources.workspace()), "config", "user.name"]
     with suppress(OSError, subprocess.TimeoutExpired):
         name = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
         return text_if(name, f"report built by {name}")
@@ -132,8 +132,8 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, p
         study, environment = paths.folder.name, {REPORT_VARIABLE: str(paths.report_unfinished)}
         executions = []
         for name in by_notebook:
-            source, errors = NOTEBOOKS / f"{name}.ipynb", notebooks / f"{name}.errors"
-            executions.append(Execution(source, notebooks / source.name, {"study": study}, errors, environment))
+            executed, errors = (notebooks / f"{name}.{kind}" for kind in ("ipynb", "errors"))
+            executions.append(Execution(resources.notebook(name), executed, {"study": study}, errors, environment))
 
         def write_page(notebook: Path) -> None:
             page = by_notebook[notebook.stem]
@@ -142,7 +142,7 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, p
 
         # Imported while the server of notebooks still imports, for which the first of them waits.
         _exporter()
-        executions.sort(key=lambda execution: execution.source.stem not in LONGEST)
+        executions.sort(key=lambda execution: execution.output.stem not in LONGEST)
         execute(executions, write_page)
         for part in (paths.tables, paths.figures):
             # With its own copies the folder of the pages can be sent alone.

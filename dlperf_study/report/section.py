@@ -84,7 +84,11 @@ class Section:
         return Section(self.title, tuple(part.save(paths) for part in self.parts))
 
     def _repr_html_(self) -> str:
-        content = "".join(part._repr_html_() for part in self.parts if not part.is_empty)
+        shown = [part for part in self.parts if not part.is_empty]
+        if not shown and not is_building_report():
+            # A page leaves out a section without results; a cell has a reader who waits for it.
+            shown = list(self.parts)
+        content = "".join(part._repr_html_() for part in shown)
         if not content or not self.title:
             return content
         anchor = re.sub(r"\W+", "-", self.title.lower()).strip("-")

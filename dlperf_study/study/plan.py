@@ -173,6 +173,10 @@ class Plan(StudyFacts):
         """The entries that can't run here, each with its reason."""
         return tuple(entry for entry in self.entries if entry.unsupported is not None)
 
+    def can_add_section(self, name: str) -> bool:
+        """Return whether its study file could have a section and has not."""
+        return name not in self.sections and not self.ingested_from
+
     @property
     def by_id(self) -> dict[str, Entry]:
         """The entries by the identity of their configuration, in order."""

@@ -1,14 +1,8 @@
 """Results in a notebook: what can be chosen, the chart of it, the code of the chart, and all of it in a browser."""
 
 import json
-import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,27 +15,18 @@ from dlperf_study.api import plot
 from dlperf_study.api.explorer import MOST_FILTERS, data_names, data_rows, explore
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.resources import NOTEBOOKS, notebook
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+from tests.jupyterlab import CELL_SECONDS, ERRORS, jupyterlab, run_all_cells
 
-START_SECONDS, CELL_SECONDS = 90, 60
-#: Cells that are run before the kernel is ready are never run.
-RUN_ALL_CELLS = """async () => {
-    const notebook = window.jupyterapp.shell.currentWidget;
-    await notebook.context.ready;
-    await notebook.sessionContext.ready;
-    await notebook.sessionContext.session.kernel.info;
-    await window.jupyterapp.commands.execute("notebook:run-all-cells");
-}"""
 #: A cell that is out of view has no elements, and the view follows the cell that runs.
 FIRST_CELL_SAYS = """words => {
     document.querySelector(".jp-NotebookPanel .jp-WindowedPanel-outer").scrollTop = 0;
     return document.querySelector(".jp-CodeCell")?.innerText.includes(words);
 }"""
-ERRORS = ".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']"
 PUBLISHED = "published: tensorpack_multigpu"
 
 
@@ -101,12 +86,33 @@ def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatc
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     planned = [Planned(configuration(**{name: value})) for name, value in values.items()]
     write_study(StudyPaths.of("example"), planned)
-    varying = plot.varying_columns(data_rows("example"))
+    varying = plot.varying_columns(plot.without_determined(data_rows("example")))
     assert len(varying) > MOST_FILTERS
     _, filters, *_ = explore("example").children
     *in_view, opened = filters.children
     assert (len(in_view), len(opened.children[0].children)) == (MOST_FILTERS, len(varying) - MOST_FILTERS)
     assert opened.titles == (f"{len(varying) - MOST_FILTERS} further factors",)
+
+
+def test_a_factor_that_another_one_determines_is_not_offered(monkeypatch, tmp_path) -> None:
+    """Each framework has one strategy; on one node, the devices per node are the devices."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    frameworks, planned = {"paddle_collective": "all_reduce", "torch_ddp": "data_parallel"}, []
+    for (framework, strategy), devices in product(frameworks.items(), (1, 2)):
+        values = {"framework": framework, "strategy": strategy, "devices_per_node": devices}
+        planned.append(Planned(configuration(**values)))
+    write_study(StudyPaths.of("example"), planned)
+    assert {"strategy", "devices_per_node", "global_batch"} <= set(plot.varying_columns(data_rows("example")))
+    view = explore("example")
+    menus = {name: {value for _, value in menu(view, Dropdown, name).options} for name in ("x", "Colour", "Panels")}
+    factors = {"world_size", "framework"}
+    assert menus["x"] == factors
+    assert menus["Colour"] == menus["Panels"] == factors | {"", "setting"}
+    assert [line.children[0].value for line in view.children[1].children] == ["Devices", "Framework"]
+    points = list(product((1, 2), (4, 8)))
+    rows = pd.DataFrame(points, columns=["world_size", "batch_per_device"])
+    rows["global_batch"] = [world_size * batch for world_size, batch in points]
+    assert "batch_per_device" in plot.without_determined(rows), "also if the global batch alone says it"
 
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
@@ -179,42 +185,14 @@ def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(t
 
 
 @pytest.fixture(scope="module")
-def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """A JupyterLab with copies of the notebooks of this project, which it saves; the address of a notebook in it."""
-    notebooks = shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")
-    token = secrets.token_hex(16)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    options = ["--no-browser", "--allow-root", f"--port={port}", f"--notebook-dir={notebooks}"]
-    options.append("--LabApp.expose_app_in_browser=True")
-    command = [sys.executable, "-m", "jupyter", "lab", *options]
-    environment = {**os.environ, "JUPYTER_TOKEN": token}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + START_SECONDS
-    try:
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/lab/tree/{{}}.ipynb?reset&token={token}".format
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def run_all_cells(lab: Callable[[str], str], chromium: Any, notebook: str) -> Any:
-    """Open a notebook in JupyterLab, run its cells, and return the page at once."""
-    page = chromium.new_page(viewport={"width": 1400, "height": 1400})
-    page.goto(lab(notebook), timeout=1000 * START_SECONDS)
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=1000 * START_SECONDS)
-    page.evaluate(RUN_ALL_CELLS)
-    return page
+def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A JupyterLab with copies of the notebooks of this project, which it saves."""
+    with jupyterlab(shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")) as address:
+        yield address
 
 
 def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
-    page = run_all_cells(lab, chromium, "explore")
+    page = run_all_cells(lab, chromium, notebook("explore").stem)
     code = ".widget-textarea textarea"
     page.wait_for_selector(code, timeout=1000 * CELL_SECONDS)
     page.select_option(".widget-dropdown:has-text('Metric') select", label="Speedup (×)")
@@ -232,7 +210,7 @@ def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
 @pytest.fixture
 def measured_by_hand(two_models: str) -> Configuration:
     """The configuration in the cells of ``run_configuration``, with a run that this code need not repeat."""
-    cells = json.loads((NOTEBOOKS / "run_configuration.ipynb").read_text())["cells"]
+    cells = json.loads(notebook("run_configuration").read_text())["cells"]
     [parameters] = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
     values: dict[str, Any] = {}
     exec(parameters, values)
@@ -244,7 +222,7 @@ def measured_by_hand(two_models: str) -> Configuration:
 
 
 def test_the_result_of_a_configuration_is_above_its_parameters_in_jupyterlab(measured_by_hand, lab, chromium):
-    page = run_all_cells(lab, chromium, "run_configuration")
+    page = run_all_cells(lab, chromium, notebook("run_configuration").stem)
     page.wait_for_function(FIRST_CELL_SAYS, arg="completed", timeout=1000 * CELL_SECONDS)
     assert page.locator(ERRORS).count() == 0
     page.close()

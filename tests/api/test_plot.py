@@ -29,10 +29,29 @@ def test_factors_of_a_program_are_its_settings_by_name() -> None:
     assert varying_columns(rows) == ["world_size", "width"]
 
 
-def marks(axes: Any) -> dict[float, float]:
-    """Return the height of each mark of a panel, by its place."""
+def marks(axes: Any) -> list[tuple[float, float]]:
+    """Return the place and height of each mark of a panel."""
     drawn = [line for line in axes.lines if line.get_gid() != GUIDE]
-    return {x: y for line in drawn for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+    return [mark for line in drawn for mark in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+
+
+def test_numbers_of_devices_are_at_their_places_on_logarithmic_axes() -> None:
+    """A mark that is moved aside may be above the ideal line while its efficiency is below 1."""
+    rows = pd.DataFrame([(n, model, n * 0.9, 0.9) for model in ("a", "b") for n in (1, 2, 16)])
+    rows = rows.set_axis(["world_size", "model", "speedup", "efficiency"], axis="columns")
+    for metric in ("speedup", "efficiency"):
+        rows = rows.assign(**{f"{metric}_low": rows[metric] - 0.01, f"{metric}_high": rows[metric] + 0.01})
+    figure = plot_metric(rows, x="world_size", y="speedup", hue="model")
+    [axes] = figure.drawing.axes
+    assert sorted(marks(axes)) == [(n, n * 0.9) for n in (1, 1, 2, 2, 16, 16)]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "16"]
+    assert "equal distances" not in figure.caption
+    [axes] = plot_metric(rows, x="world_size", y="efficiency", hue="model").drawing.axes
+    assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylim()[0]) == ("log", "linear", 0)
+    figure = plot_metric(rows, x="model", y="speedup", hue="world_size")
+    assert figure.drawing.axes[0].get_xscale() == "linear"
+    assert "equal distances" in figure.caption
 
 
 def test_lines_connect_devices_and_a_dotted_one_is_ideal() -> None:
@@ -58,7 +77,7 @@ def test_a_mark_is_a_mean_and_a_bar_its_interval(study: StudyResults) -> None:
     figure = study.sel(model="resnet50").plot(x="world_size", y="speedup")
     summary = study.sel(model="resnet50").summary("speedup")["speedup"]
     [axes] = figure.drawing.axes
-    assert list(marks(axes).values()) == summary["mean"].tolist()
+    assert [height for _, height in marks(axes)] == summary["mean"].tolist()
     assert bars(axes) == list(zip(summary["low"], summary["high"], strict=True))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
 
@@ -79,7 +98,7 @@ def test_axes_of_somebody_else_are_drawn_on(study: StudyResults) -> None:
     before = dict(matplotlib.rcParams)
     axes = Drawing().add_subplot()
     assert study.plot(x="world_size", y="throughput", hue="model", ax=axes) is axes
-    assert sorted(marks(axes).values()) == sorted(study.configurations["throughput"])
+    assert sorted(height for _, height in marks(axes)) == sorted(study.configurations["throughput"])
     assert {text.get_text() for text in axes.get_legend().get_texts()} == {"ResNet-50", "MobileNetV2"}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Devices", "Throughput (samples/s)")
     assert matplotlib.rcParams == before

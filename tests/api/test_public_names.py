@@ -34,6 +34,11 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_attribute_error() -
         dlperf_study.open  # noqa: B018
 
 
+def test_an_error_of_the_package_is_caught_by_its_public_name() -> None:
+    with pytest.raises(dlperf_study.DlperfStudyError):
+        dlperf_study.published("nothing")
+
+
 def test_a_table_is_audited_whatever_was_imported_before() -> None:
     code = "import dlperf_study\nimport dlperf_study.audit.checks\nprint(callable(dlperf_study.audit_frame))"
     assert "True" in imported_by(code)

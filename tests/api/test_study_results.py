@@ -16,6 +16,7 @@ from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
+from dlperf_study.report.figures import published_figures
 from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.study.batch_search import trial
@@ -179,6 +180,37 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     assert changed.findings()._repr_html_() in changed._repr_html_()
     with pytest.raises(RecordError):
         study.compare(study)
+
+
+def test_what_is_empty_in_a_notebook_names_the_section_that_the_study_file_needs(study: StudyResults) -> None:
+    needed = "Add <code>comparison</code> to <code>sections</code> in the study file"
+    shown = study.section("", study.table("comparison"), study.table("differences"))._repr_html_()
+    assert shown.count(needed) == 2
+    assert needed in study.findings("comparison")._repr_html_()
+    needed = "Add <code>published</code> to <code>sections</code> in the study file"
+    assert needed in study.section("", published_figures.speedups(study.dataset))._repr_html_()
+    assert needed in study.findings("published")._repr_html_()
+
+
+def test_the_history_has_each_session_and_its_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    one, two = (configuration(devices_per_node=count) for count in (1, 2))
+    entries, paths = [Planned(one), Planned(two, SLOWER)], StudyPaths.of("example")
+    write_study(paths, entries)
+    once = dlperf_study.open_study("example").history
+    assert once.index.tolist() == [("example", one.configuration_id), ("example", two.configuration_id)]
+    assert once["change"].isna().all()
+    write_study(paths.earlier_measurement(1), [Planned(one), Planned(two)])
+    results = dlperf_study.open_study("example")
+    history = results.history
+    assert history.index.unique("session").tolist() == ["example@1", "example"]
+    assert history.loc["example", "throughput"].tolist() == results.configurations["throughput"].tolist()
+    assert history.loc["example@1", "change"].isna().all()
+    # On two devices a step takes 0.13 s instead of 0.09 s.
+    last = history.loc[("example", two.configuration_id)]
+    assert last["change"] == pytest.approx(90 / 130, rel=0.02)
+    assert last["change_low"] < last["change"] < last["change_high"] < 1
+    assert results.sel(devices_per_node=2).history.index.unique("configuration_id").tolist() == [two.configuration_id]
 
 
 def test_a_selection_is_compared_with_the_same_configurations_of_the_other_study(study: StudyResults) -> None:

@@ -150,7 +150,11 @@ def test_nothing_to_compare_has_its_reason():
     dataset = frameworks(0.05)
     alone = dataset.only(dataset.configurations[~dataset.configurations["is_reference"]])
     assert list(pages.comparison(alone)) == [NothingCompared("reference", is_declared=True)]
-    assert list(pages.comparison(two_devices())) == [NothingCompared("reference", is_declared=False)]
+    alone = two_devices()
+    for sections in (("scaling", "comparison"), ("scaling",)):
+        chosen = replace(alone, plan=alone.plan.changed(sections=sections))
+        expected = NothingCompared("reference", is_declared=False, can_add_section="comparison" not in sections)
+        assert list(pages.comparison(chosen)) == [expected]
     assert list(pages.scaling(study(Planned(ONE, ALONE)))) == [NothingCompared("baseline", is_declared=False)]
 
 

@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from dlperf_study.__main__ import main
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, REPORT_VARIABLE
-from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.resources import notebook
 from dlperf_study.dataset.history import study_measurements
 from tests.golden_study.texts import columns_text, drawing_text, notebook_text, rows_text
 
@@ -36,7 +36,7 @@ def build(outputs: Path, patch: pytest.MonkeyPatch, name: str = STUDY, notebooks
     study_measurements(name)
     with patch.context() as building:
         building.setenv(REPORT_VARIABLE, str(folder))
-        pages = {page: notebook_text(NOTEBOOKS / f"{page}.ipynb", name) for page in notebooks}
+        pages = {page: notebook_text(notebook(page), name) for page in notebooks}
     assert main(["paper", name]) == 0
     study = {
         "dataset": dict(dataset_texts(folder / "dataset")),

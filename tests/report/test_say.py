@@ -6,6 +6,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -83,7 +84,8 @@ def examples() -> Iterator[object]:
             yield quality.NoThroughput(subject, no_result)
         all_reasons = tuple((reason, 1) for reason in reasons.Reason)
         yield scaling.NotComparedCounts(role, 20, 16, tuple((role, reason, 1) for reason in reasons.Reason))
-        yield from (scaling.NothingCompared(role, declared) for declared in (True, False))
+        for declared, can_add_section in product((True, False), repeat=2):
+            yield scaling.NothingCompared(role, declared, can_add_section)
     yield from (scaling.Throughput(subject, number, column) for column in ("throughput", "token_throughput"))
     yield scaling.Measured(1, 2)
     for loss in communication.Loss:
@@ -111,7 +113,7 @@ def examples() -> Iterator[object]:
     )
     yield from (resources.PeakMemory(subject, 1e9, column) for column in resources.MEMORY)
     yield from (resources.LimitedClocks(runs, 6, 0.5) for runs in (0, 2))
-    yield from (published.NoSources(), published.PublishedCounts(9, 2, 1, 2))
+    yield from (published.NoSources(True), published.NoSources(False), published.PublishedCounts(9, 2, 1, 2))
     yield from (published.PublishedDifferences(3, common, ("batch_per_device",)) for common in ((), ("model",)))
     for diagnostics in ((), tuple((severity, 2) for severity in Severity)):
         yield from (published.Audited(is_published, 3, 9, diagnostics) for is_published in (True, False))

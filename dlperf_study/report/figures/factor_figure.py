@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.series import varying_factors
@@ -17,7 +19,7 @@ from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.report import context, formatting, series
 from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
+from dlperf_study.report.figures.line_charts import WIDE_RANGE, EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.tables.table_builders import measured_column
@@ -29,7 +31,8 @@ _HEADROOM = 0.04
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
 SETTING, MOST_SETTINGS = "setting", 40
 MOST_VALUES = 60
-EXPLANATION = "Mark: mean over runs; bar: 95 % CI; open marks have none. Values are at equal distances."
+EXPLANATION = "Mark: mean over runs; bar: 95 % CI; open marks have none."
+EQUAL_DISTANCES = "Values are at equal distances."
 IDEAL = "Dotted: ideal."
 
 
@@ -45,11 +48,12 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
         if not rows.empty:
             title = f"{COLUMNS[dataset.throughput_column].label} by {column_named(name).words}"
             omission = _omission(comparable[name].nunique(), at_few_values[SETTING].nunique())
-            caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
+            on_page = f"{EXPLANATION} {EQUAL_DISTANCES}{omission}"
+            caption = f"{on_page} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(
                 rows, dataset.throughput_column, name, SETTING, "model", is_quick=dataset.plan.quick
             ).drawing
-            alt, on_page = f"{title}. {'; '.join(_in_words(dataset, rows, name))}.", f"{EXPLANATION}{omission}"
+            alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=on_page, alt=alt)
 
 
@@ -83,7 +87,8 @@ class FactorChart:
     """The column ``metric`` of ``rows`` over the values of ``x``.
 
     ``hue``, ``col``: columns whose values have a colour or a panel of their own; empty for none. Lines connect numbers
-    of devices, and a dotted one is ideal; other values have none, because nothing was measured between them.
+    of devices, which have a logarithmic axis, and a dotted one is ideal; other values have none, because nothing was
+    measured between them.
     """
 
     rows: pd.DataFrame
@@ -132,7 +137,9 @@ class FactorChart:
 
 
 def _leave_headroom(axes: Axes) -> None:
-    """Start the vertical axis at 0 or below; leave headroom."""
+    """Start a linear vertical axis at 0 or below; leave headroom."""
+    if axes.get_yscale() == "log":
+        return
     lowest, highest = axes.get_ylim()
     # An open mark has no interval whose bar would keep it away from the edge.
     axes.set_ylim(min(0.0, lowest), highest + _HEADROOM * (highest - min(0.0, lowest)))
@@ -161,26 +168,47 @@ class _Panel:
     values: list[Any]
 
     def draw(self, axes: Axes, metric: str) -> None:
-        """Draw marks and bars; marks at one value are side by side."""
+        """Draw marks and bars; marks at one value are side by side, at one number of devices not."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
-            shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
-            x_values = list(rows[self.x].map(self.values.index) + shift)
+            shift = 0.0 if self._is_over_devices else _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
+            x_values = list(rows[self.x].map(self._x_positions) + shift)
             # Of several marks at one value no line tells which are alike.
-            if self.x == "world_size" and len(set(x_values)) == len(x_values):
+            if self._is_over_devices and len(set(x_values)) == len(x_values):
                 points = sorted(zip(x_values, rows[metric], strict=True))
                 axes.plot(*zip(*points, strict=True), color=colour(position), linewidth=0.7, alpha=0.6, gid=GUIDE)
             _draw_marks(axes, rows, metric, x_values, position)
-        if self.x == "world_size":
+        if self._is_over_devices:
             self._draw_ideal(axes, metric)
+            self._make_logarithmic(axes, metric)
+        else:
+            axes.set_xlim(-0.5, len(self.values) - 0.5)
         names = list(map(partial(formatting.value_name, self.x), self.values))
-        axes.set_xticks(range(len(names)), names)
+        axes.set_xticks(list(self._x_positions.values()), names)
         if _are_long(names):
             axes.tick_params(axis="x", rotation=30)
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")
-        axes.set_xlim(-0.5, len(names) - 0.5)
         axes.set_title(self.title)
         axes.grid(True)
+
+    @property
+    def _is_over_devices(self) -> bool:
+        return self.x == "world_size"
+
+    @property
+    def _x_positions(self) -> dict[Any, Any]:
+        """The place of each value: numbers of devices are at their own."""
+        return dict(zip(self.values, self.values if self._is_over_devices else count(), strict=False))
+
+    def _make_logarithmic(self, axes: Axes, metric: str) -> None:
+        """Make the axis of devices logarithmic, and also the axis of a value that grows with them."""
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.margins(x=0.1)
+        is_wide = self.values[-1] >= WIDE_RANGE * self.values[0]
+        if metric == SPEEDUP or (is_wide and metric in ("throughput", "token_throughput")):
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
     def _draw_ideal(self, axes: Axes, metric: str) -> None:
         rows = pd.concat(self.marks.values())
@@ -191,8 +219,7 @@ class _Panel:
             # Baselines on several numbers of devices have no ideal in common.
             return
         heights = ideals["min"] if metric == SPEEDUP else [1.0] * len(ideals)
-        positions = list(map(self.values.index, ideals.index))
-        axes.plot(positions, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
+        axes.plot(ideals.index, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
 
     def end_labels(self, metric: str) -> list[EndLabel]:
         """Return each colour's name, as high as its last mark."""

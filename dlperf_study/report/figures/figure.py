@@ -16,7 +16,7 @@ from dlperf_study.core.wording import in_sentence
 from dlperf_study.core.writing import naming
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width, compact_svg, data_uri, publication_style
-from dlperf_study.report.formatting import MISSING, text_if
+from dlperf_study.report.formatting import MISSING, html_text, text_if
 from dlperf_study.report.say import captions
 from dlperf_study.report.section import anchor_link, downloads
 from dlperf_study.report.series import Series, devices_label, joined, short_labels
@@ -165,7 +165,7 @@ class Figure:
 
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
-        content = f'<p class="nothing">{escape(self.empty)}</p>' if self.is_empty else self._picture()
+        content = f'<p class="nothing">{html_text(self.empty)}</p>' if self.is_empty else self._picture()
         files = ""
         if self.is_saved and not self.is_empty:
             files = downloads("figures", self.name, "svg", "pdf")

@@ -58,7 +58,7 @@ def speedups(dataset: Dataset) -> Figure:
     drawn, name = list(filter(attrgetter("ours"), parts)), "published-speedups"
     if not drawn:
         nothing = page_figure(name, None, "", "", None, is_empty=True)
-        return replace(nothing, empty=nothing.empty if published.sources else context.NO_SOURCES)
+        return replace(nothing, empty=context.no_sources(dataset) or nothing.empty)
     lines = pd.concat([line.rows for part in drawn for line in part.lines])
     sizes = [line.rows["world_size"].nunique() for part in drawn for line in part.ours]
     about_lines = caption(f"figure-{name}", "lines", has_our_lines=max(sizes) > 1)

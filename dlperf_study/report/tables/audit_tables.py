@@ -26,7 +26,7 @@ def measured_here(dataset: Dataset) -> Iterator[Table]:
 def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     results = published_results(dataset)
-    about, empty = context.NO_SOURCES, context.NO_SOURCES
+    about = empty = context.no_sources(dataset)
     if names := dataset.plan.published:
         about, empty = f"The sources {listed(names)}.", ""
     yield _check_table(results, "audit-published", about)

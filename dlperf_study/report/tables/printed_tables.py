@@ -19,8 +19,6 @@ from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, column_na
 from dlperf_study.metrics.published import STAGES, Stage, select_same_network, stage_obstacle, stage_rows
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context, formatting, say, series
-from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
 from dlperf_study.report.tables.published_tables import mismatch_reasons, published_values
@@ -156,7 +154,7 @@ def changes_table(dataset: Dataset) -> Table:
         for label in ("Published", "Measured here", "Measured here / published")
     )
     about = caption("published-changes") + context.quick_label(dataset)
-    empty = text_if(not dataset.plan.published, NO_SOURCES)
+    empty = context.no_sources(dataset)
     return make_table("published-changes", ("Program", "From, to", *columns), rows, about, empty=empty, groups=groups)
 
 
@@ -218,7 +216,8 @@ def sources(dataset: Dataset) -> Table:
             rows.append((label, fact, ours.get(label, "")))
             groups.append(source.title)
     headings, about = ("", "Published", "Measured here, all completed runs"), caption("published-sources")
-    return make_table("published-sources", headings, rows, about + context.quick_label(dataset), groups=groups)
+    about += context.quick_label(dataset)
+    return make_table("published-sources", headings, rows, about, groups=groups, empty=context.no_sources(dataset))
 
 
 def _facts(published: Published, name: str) -> dict[str, str]:
@@ -269,7 +268,7 @@ def stages(dataset: Dataset) -> Table:
     headings = ["Whose", Heading.number(COLUMNS["world_size"].label)]
     headings += [Heading.number(stage.label, "s", interval=bool(stage.column)) for stage in STAGES]
     notes = (caption("stages", "how"), *(f"{stage.label}, measured here: {stage.meaning}." for stage in STAGES))
-    on_page, empty = caption("stages"), text_if(not published.sources, NO_SOURCES)
+    on_page, empty = caption("stages"), context.no_sources(dataset)
     in_file = f"{on_page} Measured here: {context.conditions(dataset)} {context.repetition(dataset)}"
     options = {"page_caption": on_page, "empty": empty}
     return make_table("stages", headings, rows, in_file, notes=notes, groups=groups, **options)

@@ -17,7 +17,6 @@ from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context, formatting, series
-from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import text_if
 from dlperf_study.report.say import caption
 from dlperf_study.report.tables.audit_tables import audit_links
@@ -142,7 +141,7 @@ def ours_alone(dataset: Dataset) -> Table:
         reason = f"the most similar published number differs in {_listed(differences)}"
         rows.append((labels[configuration_id], reason))
     headings = ("Configuration measured here", "Why it is next to no published number")
-    about, empty = caption("published-without-number"), text_if(not published.sources, NO_SOURCES)
+    about, empty = caption("published-without-number"), context.no_sources(dataset)
     return make_table("published-without-number", headings, rows, about, empty=empty)
 
 
@@ -163,7 +162,7 @@ def _table(
         f"{caption('published', 'apart')} {hardware_sentence(published)} Measured here: {context.conditions(dataset)} "
     )
     groups = ((published.full_title(row.source, row.table), (row,)) for row in rows.itertuples())
-    options = {"page_caption": caption("published", "on_page"), "empty": text_if(not published.sources, NO_SOURCES)}
+    options = {"page_caption": caption("published", "on_page"), "empty": context.no_sources(dataset)}
     return grouped_table(name, in_file + repetition, columns, groups, notes, **options)
 
 

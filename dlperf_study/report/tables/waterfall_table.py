@@ -247,5 +247,5 @@ def printed_causes(dataset: Dataset) -> Table:
         groups.append(published.full_title(steps.source, steps.table))
     headings = (Heading.number("Workers"), *(Heading.number(label, "s") for label in labels))
     notes = map(partial(caption, "printed-causes"), ("wait", "copy", "communication", "rest"))
-    empty, about = text_if(not published.sources, context.NO_SOURCES), caption("printed-causes")
+    empty, about = context.no_sources(dataset), caption("printed-causes")
     return make_table("printed-causes", headings, rows, about, empty=empty, notes=notes, groups=groups)

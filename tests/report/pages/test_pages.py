@@ -13,6 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from dlperf_study.core import resources
 from dlperf_study.core.errors import DlperfStudyError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.inputs import is_report_current
@@ -197,7 +198,7 @@ def test_a_failing_notebook_leaves_the_last_good_report(paths, tmp_path, monkeyp
     for name in ("report", "tables"):
         (last_good / name).mkdir(parents=True)
         (last_good / name / "index.html").write_text("the last good report")
-    monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path / "nowhere")
+    monkeypatch.setattr(resources, "NOTEBOOKS", tmp_path / "nowhere")
     with pytest.raises(DlperfStudyError, match=r"(summary|scaling|quality)\.ipynb"):
         pages.build("example")
     for folder in (paths.report, paths.tables):
@@ -264,6 +265,31 @@ def test_a_table_is_sorted_by_size_and_searched(built, page):
     assert cells.all_inner_texts() == printed
 
 
+@pytest.mark.parametrize(("name", "table"), [("runs", "runs"), ("quality", "stability")])
+def test_sorted_rows_have_a_short_label_each_and_a_search_without_a_hit_says_so(built, page, name, table):
+    page.goto((built.report / f"{name}.html").as_uri())
+    figure = page.locator(f"#table-{table}")
+    groups = figure.locator("tr.group").all_inner_texts()
+    first = figure.locator("tbody tr:not(.group) td:first-child")
+    printed = first.all_inner_texts()
+    assert not set(printed) & {*groups}
+    headings = figure.locator("thead th")
+    for heading in (headings.filter(has_text="Status"), headings.first):
+        heading.click()
+        labels = figure.locator("tbody tr:not(.group) .of-group:visible").all_inner_texts()
+        assert len(labels) == len(printed)
+        assert {*labels} == {group.partition(": outputs")[0] for group in groups}
+    # The label is no part of the value that is sorted.
+    assert first.evaluate_all(_LAST_NUMBERS) == sorted(map(int, printed))
+    assert not figure.locator(".no-hit").is_visible()
+    figure.locator("input[type=search]").fill("nowhere")
+    assert figure.locator(".no-hit").inner_text() == "No row matches."
+    figure.locator("input[type=search]").fill("completed")
+    assert not figure.locator(".no-hit").is_visible()
+
+
+#: The number after the label of a group.
+_LAST_NUMBERS = "cells => cells.map(cell => parseInt(cell.lastChild.textContent))"
 #: The number of the first cell below a heading; a heading may cover two.
 _SUB_COLUMN = "h => [...h.parentNode.cells].slice(0, h.cellIndex).reduce((n, c) => n + c.colSpan, 1)"
 #: Of the cells with a value, in order: what is missing is at the end.

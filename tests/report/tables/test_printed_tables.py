@@ -10,8 +10,8 @@ import pytest
 from dlperf_study.audit.published import read_source
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.findings.published import read_published
-from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.context import no_sources
+from dlperf_study.report.formatting import MISSING, html_text
 from dlperf_study.report.tables import printed_tables
 from dlperf_study.report.tables.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -81,7 +81,7 @@ def test_the_stages_of_a_task_are_ours_for_a_task_of_as_many_samples():
 def test_a_study_without_sources_has_no_table_and_no_change():
     dataset = study(Planned(configuration(), ALONE), published=())
     assert list(printed_tables.as_printed(dataset)) == []
-    assert NO_SOURCES in printed_tables.changes_table(dataset)._repr_html_()
+    assert html_text(no_sources(dataset)) in printed_tables.changes_table(dataset)._repr_html_()
     unanswered = study(Planned(configuration(), ALONE), published=(REPORT,))
     assert printed_tables.changes_table(unanswered).is_empty
 

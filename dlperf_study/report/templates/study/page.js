@@ -19,6 +19,17 @@ function compare(first, second, direction) {
   return direction * first.localeCompare(second, "en", { numeric: true });
 }
 
+/** Return the label of a group without the path of its runs, which follows a colon. */
+function labelOf(group) {
+  return group.innerText.replace(/: [^:]*\/[^:]*$/, "");
+}
+
+/** Return the text of a cell without the label of its group. */
+function textOf(cell) {
+  const own = [...cell.childNodes].filter((node) => node.className !== "of-group");
+  return own.map((node) => node.textContent).join("").trim();
+}
+
 /** Return the rows with values, each with the row of its group, in printed order. */
 function rowsOf(table) {
   let group = null;
@@ -37,7 +48,7 @@ function sort(table, printed, rows, heading, column) {
   for (const other of table.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");
   heading.setAttribute("aria-sort", order);
   const direction = order === "ascending" ? 1 : -1;
-  const text = ({ row }) => row.cells[column].innerText.trim();
+  const text = ({ row }) => textOf(row.cells[column]);
   const sorted = [...rows].sort((first, second) => compare(text(first), text(second), direction));
   table.classList.toggle("sorted", order !== "none");
   table.tBodies[0].append(...(order === "none" ? printed : sorted.map(({ row }) => row)));
@@ -63,7 +74,7 @@ function makeSortable(table, rows) {
   }
   for (const { row, group } of rows) {
     if (group) row.cells[0].insertAdjacentHTML("afterbegin", '<span class="of-group"></span>');
-    if (group) row.cells[0].firstChild.textContent = group.innerText;
+    if (group) row.cells[0].firstChild.textContent = labelOf(group);
   }
 }
 
@@ -71,7 +82,10 @@ function makeSearchable(table, rows) {
   const box = document.createElement("input");
   Object.assign(box, { type: "search", placeholder: "search " + rows.length + " rows" });
   box.setAttribute("aria-label", "search this table");
-  table.closest(".scroll").before(box);
+  const nothing = Object.assign(document.createElement("p"), { className: "no-hit", textContent: "No row matches." });
+  nothing.setAttribute("role", "status");
+  nothing.hidden = true;
+  table.closest(".scroll").before(box, nothing);
   const texts = rows.map(({ row, group }) => ((group ? group.innerText + " " : "") + row.innerText).toLowerCase());
   box.addEventListener("input", () => {
     const words = box.value.toLowerCase().split(/\s+/);
@@ -81,6 +95,7 @@ function makeSearchable(table, rows) {
       if (!row.hidden) shown.add(group);
     });
     for (const { group } of rows) if (group) group.hidden = !shown.has(group);
+    nothing.hidden = shown.size > 0;
   });
 }
 
@@ -109,7 +124,7 @@ function allRows(name, rows, footnotes) {
   if (table.tHead) table.tHead.innerHTML = figure.dataset.head;
   table.tBodies[0].innerHTML = rows;
   printed.replaceWith(table);
-  for (const old of figure.querySelectorAll(".further, .footnotes, input[type=search]")) old.remove();
+  for (const old of figure.querySelectorAll(".further, .footnotes, input[type=search], .no-hit")) old.remove();
   table.closest(".scroll").insertAdjacentHTML("afterend", footnotes);
   prepare(table);
   if (figure.contains(document.getElementById(location.hash.slice(1)))) findRow();
