@@ -118,7 +118,9 @@ def family_tables() -> str:
 
 def _subject_table(metrics: Iterable[Metric]) -> str:
     """Return the rows of the columns that both tables have, then of those that one of them has."""
-    both, of_runs, of_configurations = {TableName.RUNS, TableName.CONFIGURATIONS}, [], []
+    both = {TableName.RUNS, TableName.CONFIGURATIONS}
+    of_runs: list[str] = []
+    of_configurations: list[str] = []
     lines = ["| column | meaning |", "|---|---|"]
     for metric in metrics:
         tables = both & set(metric.tables)
