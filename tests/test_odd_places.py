@@ -49,7 +49,7 @@ def test_outputs_that_are_a_link_to_itself_are_one_error(tmp_path, monkeypatch, 
     require_one_error(capsys.readouterr().err, OUTPUTS_VARIABLE, str(tmp_path / "loop"))
 
 
-@pytest.mark.parametrize("command", ["ingest", "audit", "data"])
+@pytest.mark.parametrize("command", ["ingest", "audit", "make-data"])
 def test_so_is_a_link_to_itself_that_a_command_is_given(tmp_path, capsys, command):
     (tmp_path / "loop").symlink_to("loop")
     assert main([command, str(tmp_path / "loop")]) == 1
