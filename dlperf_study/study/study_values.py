@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from dlperf_study.core.wording import closest
+from dlperf_study.core.wording import closest, suggestion
 from dlperf_study.study.configuration import parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
@@ -146,7 +146,7 @@ def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterVa
 
     def check(name: str) -> str:
         if name not in valid_names():
-            raise ValueError(f"{closest(name, valid_names())}the {kind} are {', '.join(valid_names())}")
+            raise ValueError(suggestion(name, kind, valid_names()))
         return name
 
     return AfterValidator(check)

@@ -100,8 +100,7 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
             return f"unknown key {key_path(location)}; it is named {new} now, a key of the file itself"
         if elsewhere := _other_section(str(location[-1]), section, keys):
             return f"unknown key {key_path(location)}; it belongs {elsewhere}"
-        suggestion = wording.closest(str(location[-1]), keys[section])
-        return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
+        return f"unknown key {key_path(location)}; {wording.suggestion(str(location[-1]), 'keys', keys[section])}"
     if location[-1] == "order" and error["input"] in tuple(renamed.ORDERS):
         return f"order is {error['input']!r}; it is named {renamed.ORDERS[error['input']]} now"
     if location[0] == "constants" and isinstance(error["input"], list):

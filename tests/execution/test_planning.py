@@ -31,7 +31,7 @@ def test_what_can_run_here():
         ({"framework": "padle_ps"}, "study test: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are "),
         (
             {"model": "resnet5"},
-            "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases? ",
+            "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases?",
         ),
         ({"data_loader": "fils"}, "study test: data_loader is 'fils'; did you mean files? the data loaders are "),
         (

@@ -304,6 +304,6 @@ def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) 
         return list_first(list(reasons.values()), numbers.MOST_ERRORS, "; ")
     header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
-        f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
-        f"the metrics are {', '.join(result_frames.METRIC_COLUMNS)}, also in everyday wording as Images/sec"
+        f"no column is a metric; the columns are {', '.join(header)}; "
+        f"name a column after a metric, such as {', '.join(result_frames.METRIC_COLUMNS[:3])} or Images/sec"
     )
