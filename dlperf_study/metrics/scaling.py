@@ -26,13 +26,13 @@ _ALONG_CURVE = ("parameter_servers", "nodes", "devices_per_node")
 _WITHOUT_EFFECT = ("repetitions", *OF_WHOLE_PROGRAM)
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
-    "more servers or more input workers came along",
+    "more parameter servers or input workers were added",
     "the smaller configuration was measured with background load or takes another path through the framework",
 )
 FALLING = (
     "more processes than cores",
-    "a link or a server that all share",
-    "a slower link between nodes than inside one",
+    "a shared interconnect or parameter server",
+    "a slower interconnect between nodes than inside a node",
 )
 
 

@@ -135,9 +135,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     links = facts["hardware"].get("gpu_links") if cluster.device == "gpu" else ""
     measured_link = facts["hardware"].get("network") if cluster.nodes > 1 else links
     if contradiction := next(link_contradictions(cluster.interconnect, cluster.nodes, facts["hardware"]), ""):
-        yield missing(
-            f"{name}: interconnect", contradiction, "correct it in the cluster file: captions show it"
-        )
+        yield missing(f"{name}: interconnect", contradiction, "correct it in the cluster file: captions show it")
     elif measured_link:
         yield ok(f"{name}: interconnect", measured_link)
     busy = f"{facts['busy_cores']:.1f} cores busy"
