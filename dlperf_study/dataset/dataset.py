@@ -231,7 +231,7 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     plan = Plan.read(paths.plan_file)
     if plan.ingested_from:
         command = command_line(f"ingest {shlex.quote(plan.ingested_from)} --name {plan.study}")
-        raise RecordError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
+        raise RecordError(f"{paths.folder}: is a study of ingested logs; run `{command}` to read the logs again")
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:

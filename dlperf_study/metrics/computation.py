@@ -274,12 +274,12 @@ def divided_model(gap: metric.Gap) -> str:
     if not (gap.runs["world_size"] > 1).all():
         return ""
     if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
-        return "its matrices are divided: no step can be done without communicating activations"
+        return "its matrices are sharded: every step communicates activations"
     if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
-        return "its layers are divided: no step can be done without sending activations"
+        return "its layers are split into stages: every step sends activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
     if is_sharded:
-        return "its parameters are divided: no step can be done without gathering them"
+        return "its parameters are sharded: every step gathers them"
     return ""
 
 

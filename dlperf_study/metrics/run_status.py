@@ -79,7 +79,7 @@ def is_disturbed(run: Run) -> bool | None:
 def failed(run: Run) -> Iterator[Diagnostic]:
     """A run that did not complete is not counted."""
     if run.status is RunStatus.OUT_OF_MEMORY:
-        yield Diagnostic("status", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
+        yield Diagnostic("status", f"out of memory: {run.reason or 'no reason given'}", Severity.NOTE)
     elif not run.completed:
         yield Diagnostic("status", f"{run.status}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
 

@@ -145,7 +145,7 @@ def _different_devices_or_facts(
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
     devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
-        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
+        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file has device: {device}"
     hosts_of_nodes = defaultdict[int, set[str]](set)
     for log in logs:
         hosts_of_nodes[log.facts["node"]].add(log.facts["host"])

@@ -162,7 +162,7 @@ def _share(given: object) -> object:
     if not percentage:
         remedy = ""
         if given in COMPUTED_IN or closest(given, COMPUTED_IN):
-            remedy = "; the number format is a parameter, precision below constants or factors"
+            remedy = "; the dtype is the parameter precision, below constants or factors"
         raise ValueError(f"write a percentage, as in target_ci: 2 %{remedy}")
     share = float(percentage[1]) / 100
     if not MIN_TARGET_CI <= share <= MAX_TARGET_CI:

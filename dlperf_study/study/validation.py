@@ -224,7 +224,7 @@ def _half_pair(text: str) -> str:
         return ""
     for location, string in _strings(value, []):
         if re.search("[\ud800-\udfff]", string):
-            return f"{ascii(key_path(location))[1:-1]} is {string!a}, which is no text: half a pair of surrogates"
+            return f"{ascii(key_path(location))[1:-1]} is {string!a}, which is not text: half a pair of surrogates"
     return ""
 
 

@@ -112,7 +112,7 @@ def test_what_a_python_lacks_is_a_reason_and_hides_no_other_one(tmp_path):
     reason = unsupported_here(replace(configuration(), strategy="async"), cluster)
     exited = f"{unusable} -m dlperf_study.machines.cluster.software exited with code 1: No module named dlperf_study"
     assert reason.startswith(f"the Python for paddle_collective can't be used: {exited}")
-    assert reason.endswith("; and strategy async is not built for paddle_collective (built: all_reduce)")
+    assert reason.endswith("; and strategy async is not supported by paddle_collective (supported: all_reduce)")
     assert "not installed" not in reason
 
 

@@ -86,7 +86,7 @@ def test_an_intact_study_has_no_diagnostic_about_its_evidence(damaged_study):
 @pytest.mark.parametrize(
     ("line", "values", "message"),
     [
-        (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is no text"),
+        (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is not text"),
         (TRAINING, {"step_seconds": "fast"}, "line 4: step_seconds is 'fast', which is not a list"),
     ],
 )
