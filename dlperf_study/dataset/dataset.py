@@ -268,7 +268,7 @@ def _read_runs(
     diagnostics = []
     for configuration in configurations:
         for folder in configuration.misnamed_runs():
-            message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
+            message = f"{folder}: not counted: a run's folder is named after its repetition, an integer from 1"
             diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.folder.name))
     progress = Progress("reading the runs", "configuration", len(configurations), say)
     for run in read_measured_runs(configurations, steady_state.steadiness_tolerance(plan.target_ci), progress):

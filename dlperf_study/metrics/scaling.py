@@ -187,7 +187,7 @@ def _step_diagnostics(
     fewer, more, gain = step.fewer, step.more, step.gain
     unit = "samples/s" if throughput == "throughput" else "tokens/s"
     throughputs = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
-    change = f"from {fewer.devices} to {more.devices} devices it goes from {throughputs}"
+    change = f"from {fewer.devices} to {more.devices} devices it changes from {throughputs}"
     if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic(
             "speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", configuration_id=configuration_id
@@ -198,7 +198,9 @@ def _step_diagnostics(
         )
         yield Diagnostic("speedup", message, Severity.NOTE, configuration_id=configuration_id)
     elif is_unexplained:
-        yield Diagnostic(throughput, f"falls: {change}. {_explanations(FALLING)}", configuration_id=configuration_id)
+        yield Diagnostic(
+            throughput, f"throughput regression: {change}. {_explanations(FALLING)}", configuration_id=configuration_id
+        )
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

@@ -105,5 +105,5 @@ def test_a_folder_that_is_no_repetition_is_one_diagnostic_and_the_other_runs_cou
     run = second_run(study).folder
     run.rename(run.with_name(name))
     message = not_counted(study)
-    assert message.endswith(": not counted: the name of a run's folder is its repetition, an integer from 1")
+    assert message.endswith(": not counted: a run's folder is named after its repetition, an integer from 1")
     assert "runs/" in message
