@@ -39,7 +39,7 @@ def data_rows(name: str) -> pd.DataFrame:
     if name.startswith(PUBLISHED):
         points = published(name.removeprefix(PUBLISHED), points=True)
         if points.empty:
-            raise PublishedError(f"{name} prints no throughput with a number of devices: there is nothing to explore")
+            raise PublishedError(f"{name} prints no throughput with a number of devices: no data to explore")
         return points
     rows = open_study(name).dataset.measured.set_index("configuration_id")
     if rows.empty:

@@ -238,7 +238,7 @@ class Plot:
         if ax is None:
             return plot_metric(rows, x, y, hue, col, self._name)
         if col:
-            raise DlperfStudyError(f"col is {col!r}, and ax has one panel; leave out one of the two")
+            raise DlperfStudyError(f"col is {col!r}, but ax has one panel; leave out one of the two")
         _chart(rows, x, y, hue).draw_on(ax)
         return ax
 

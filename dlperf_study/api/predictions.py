@@ -18,7 +18,7 @@ def requested_sizes(nodes: Sequence[int], devices: Sequence[int]) -> tuple[Unit 
     """Return the requested unit and sizes; raises DlperfStudyError if invalid."""
     sizes = {"nodes": _checked("nodes", nodes), "devices": _checked("devices", devices)}
     if all(sizes.values()):
-        raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
+        raise DlperfStudyError("give either nodes or devices")
     if sizes["devices"]:
         return Unit.DEVICE, sizes["devices"]
     if sizes["nodes"]:

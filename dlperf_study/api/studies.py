@@ -103,7 +103,7 @@ def _runs(study: StudySummary) -> str:
     completed = f"{study.completed} of {study.runs} completed"
     if not study.further:
         return completed
-    return f"{completed}; {counted(study.further, 'further run')} not in its tables, which opening it makes anew"
+    return f"{completed}; {counted(study.further, 'further run')} not in its tables; opening it rebuilds them"
 
 
 def _cells(study: StudySummary) -> Iterator[str]:

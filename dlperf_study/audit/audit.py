@@ -212,15 +212,15 @@ def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
 def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
     """Yield rejected cells, unchecked columns and tables without results."""
     if tables.refused:
-        yield f"refused: {list_first(tables.refused, MOST_ERRORS, '; ')}"
+        yield f"rejected: {list_first(tables.refused, MOST_ERRORS, '; ')}"
     for reason, columns in grouped(tables.columns, lambda column: column.unused_numbers).items():
         if reason:
             headers = ", ".join(dict.fromkeys(column.header for column in columns))
-            yield f"numbers that are not checked: {headers}: {reason}"
+            yield f"numbers not checked: {headers}: {reason}"
     if tables.tables_without_results:
         yield f"no column of results: {'; '.join(tables.tables_without_results)}"
     if uncompared := uncompared_tables(tables.results):
-        yield f"no number depends on another one, and none can be checked: {'; '.join(uncompared)}"
+        yield f"no number can be checked, because none depends on another: {'; '.join(uncompared)}"
 
 
 def columns_content(tables: TablesOfFile) -> dict[str, Any]:
@@ -291,7 +291,9 @@ def audit_frame(frame: pd.DataFrame) -> FrameAudit:
     Raises TableError if it is no frame or has no metric, or fields that are no numbers.
     """
     if not isinstance(frame, pd.DataFrame):
-        raise TableError(f"the audit takes a frame of pandas, and not {type(frame).__name__}; the command takes a file")
+        raise TableError(
+            f"audit needs a pandas DataFrame, not {type(frame).__name__}; use `dlperf-study audit` for a file"
+        )
     if {result_frames.METRIC, result_frames.VALUE} <= set(frame.columns):
         return FrameAudit(audit(result_frames.read_results_frame(frame)))
     tables = read_frame(frame)

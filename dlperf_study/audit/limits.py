@@ -122,12 +122,12 @@ def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices:
     devices, peaks_of_device = cell.world_size or 1, dense_peaks(cell)
     explanations: list[tuple[float, str]] = []
     for peak in peaks_of_device:
-        explanations += [(peak.flops, f"the one of {peak.device} in {peak.number_format}")]
-        explanations += [(2 * peak.flops, f"the one of {peak.device} in {peak.number_format} with sparsity")]
+        explanations += [(peak.flops, f"the peak of {peak.device} in {peak.number_format}")]
+        explanations += [(2 * peak.flops, f"the peak of {peak.device} in {peak.number_format} with sparsity")]
         explanations += [(peak.flops / devices, f"one {peak.device} in {peak.number_format}, for {devices} devices")]
     for peak in known_peaks() if with_other_devices else ():
         if peak not in peaks_of_device and not peak.per_thread:
-            explanations += [(peak.flops, f"the one of {peak.device} in {peak.number_format}, another device")]
+            explanations += [(peak.flops, f"the peak of {peak.device} in {peak.number_format}, another device")]
     return next((f": {name}" for flops, name in explanations if abs(implied / flops - 1) <= near), "")
 
 

@@ -129,7 +129,7 @@ def read_results_frame(frame: pd.DataFrame) -> Results:
         if isinstance(row.get(VALUE), float | int):
             cells.append(_cell(position, row, conditions))
     if repeated := first_repeated([cell.key for cell in cells]):
-        raise TableError(f"column cell has {repeated!r} twice, and no diagnostic could say which of them it is about")
+        raise TableError(f"column cell has {repeated!r} twice; make its names unique")
     return Results(tuple(cells))
 
 

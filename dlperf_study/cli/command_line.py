@@ -23,6 +23,7 @@ INTERRUPTED = 130
 #: The exit code of a command line without a command: that of argparse for wrong ones.
 NO_COMMAND = 2
 WAIT_SECONDS = 2.0
+_REMEDIES = {errno.EFBIG: "raise the limit of file sizes: ulimit -f", errno.EDQUOT: "free some of your disk quota"}
 #: The commands that continue where they were interrupted.
 _CONTINUED: tuple[Command, ...] = (run, measure, selftest)
 #: The commands that go on where nobody reads what they print: their results are files.
@@ -75,10 +76,10 @@ def _file_error(error: OSError) -> int:
         if error.errno == errno.EPIPE:
             # The reader, such as head, has read enough.
             return 0
-    reason = error.strerror or error
+    reason = "; ".join(filter(None, [str(error.strerror or error), _REMEDIES.get(error.errno or 0)]))
     if error.filename:
         return print_error(f"{error.filename}: {reason}")
-    return print_error(str(reason))
+    return print_error(reason)
 
 
 def _continuation(options: argparse.Namespace) -> str:

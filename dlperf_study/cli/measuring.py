@@ -47,8 +47,8 @@ def _require_names_of_their_own(planned: "Plan") -> None:
         return
     if keywords := sorted(filter(iskeyword, settings)):
         raise StudyFileError(
-            f"study {planned.study}: the placeholder {{{keywords[0]}}} is a word of Python, and no column can have its "
-            "name; rename it: the option before it keeps its name"
+            f"study {planned.study}: the placeholder {{{keywords[0]}}} is a keyword of Python; rename the placeholder, "
+            "and keep the name of the option before it"
         )
     from dlperf_study.metrics.columns import COLUMNS
 
@@ -56,7 +56,7 @@ def _require_names_of_their_own(planned: "Plan") -> None:
         column = COLUMNS[taken[0]]
         raise StudyFileError(
             f"study {planned.study}: the placeholder {{{taken[0]}}} has the name of a column of the dataset, "
-            f"{column.words}; rename it: the option before it keeps its name"
+            f"{column.words}; rename the placeholder, and keep the name of the option before it"
         )
 
 
@@ -144,7 +144,7 @@ def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextMa
 def _why(planned: "Plan") -> str:
     reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
     if len(reasons) > 1:
-        return f"{reasons[0]}; `plan` has the other reasons"
+        return f"{reasons[0]}; `plan` lists the other reasons"
     return reasons[0]
 
 
@@ -201,9 +201,7 @@ def make_data(options: argparse.Namespace) -> int:
     folders = make_photographs(image_datasets_folder())
     for folder in folders:
         print_line(describe(folder))
-    print_line(
-        f"image datasets: {', '.join(folder.name for folder in folders)}; every cluster file knows them by these names"
-    )
+    print_line(f"image datasets: {', '.join(folder.name for folder in folders)}; use these names in a study file")
     return 0
 
 
@@ -225,9 +223,9 @@ def selftest(options: argparse.Namespace) -> int:
     result = evaluate(measured.pairs, measured.others, measured.obstacles, BITS_PER_SECOND, is_quick)
     print_line(describe(result))
     if result.undecided:
-        print_line("the same command measures the missing runs, and checks again")
+        print_line("the same command measures the missing runs and repeats the checks")
     else:
         end_measurement()
-    print_line(f"a report that was built before says so when it is built again: {make_command('report')}")
+    print_line(f"rebuild earlier reports to show this result: {make_command('report')}")
     print_line(f"self-test {'passed' if result.passed else 'not passed'}; report: {build_selftest()}")
     return int(not result.passed)

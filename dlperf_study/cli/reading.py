@@ -183,12 +183,12 @@ def dataset_summary(paths: StudyPaths) -> str:
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["status"] == RunStatus.COMPLETED).sum())
-    statuses = f"{counted(len(runs), 'run')}, {completed} of them completed"
+    statuses = f"{counted(len(runs), 'run')}, {completed} completed"
     if not_fitting:
-        statuses += f", {not_fitting} found too little memory"
+        statuses += f", {not_fitting} out of memory"
     if Plan.read(paths.plan_file).ingested_from:
-        statuses += f" and {len(runs) - completed} refused"
-    return f"{statuses}, {errors} and {warnings} about them"
+        statuses += f", {len(runs) - completed} rejected"
+    return f"{statuses}; {errors} and {warnings}"
 
 
 def audit(options: argparse.Namespace) -> int:
@@ -253,9 +253,9 @@ def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
     for reason, refused in runs[is_refused].groupby("reason", sort=False):
         names = [names_of_logs[run.configuration_id, run.repetition] for run in refused.itertuples()]
         prefix = "" if names[0] in reason else f"{list_first(names, MOST_REFUSED)}: "
-        print_line(f"refused: {prefix}{reason}")
+        print_line(f"rejected: {prefix}{reason}")
     if is_refused.all():
-        print_error("no run can be used")
+        print_error("no run can be used; the lines above have the reasons")
     return not is_refused.all()
 
 

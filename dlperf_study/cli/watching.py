@@ -40,7 +40,7 @@ class Watcher:
         with _not_fatal():
             if not self.has_begun:
                 self.has_begun = True
-                print_line(f"what is known so far: {self._paths.progress_page}")
+                print_line(f"live progress: {self._paths.progress_page}")
             if situation.is_round_over or time.monotonic() >= self._next_time:
                 self._compute()
             sentence = time_left(situation.runs_left, situation.seconds_left, datetime.now())
@@ -99,4 +99,4 @@ def _not_fatal() -> Iterator[None]:
         kind = ""
         if not isinstance(error, (DlperfStudyError, OSError)):
             kind = f"{type(error).__name__}: "
-        print_aside(f"note: what is known so far is not shown: {kind}{error}")
+        print_aside(f"note: no live progress: {kind}{error}")

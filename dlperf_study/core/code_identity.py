@@ -132,8 +132,8 @@ def require_code_of_controller(environment: Mapping[str, str] = os.environ) -> N
     if controller_folder == str(PACKAGE_FOLDER):
         raise RunError(f"the measuring code in {PACKAGE_FOLDER} has changed since the study started; start it again")
     raise RunError(
-        f"other measuring code: the controller runs that in {controller_folder}, this process that in {PACKAGE_FOLDER} "
-        f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
+        f"other measuring code: the controller runs the code in {controller_folder}, this process the code in "
+        f"{PACKAGE_FOLDER} on {socket.gethostname()}; install one checkout in both"
     )
 
 

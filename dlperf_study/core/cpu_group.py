@@ -182,4 +182,4 @@ def _tree() -> Path:
 def _reason(error: OSError) -> str:
     cause = f"{error.filename or _tree()}: {error.strerror}"
     remedy = "run as root on a machine with writable control groups, or with resources in Kubernetes"
-    return f"no control group with a limited share of the cores can be made ({cause}); {remedy}"
+    return f"no control group can limit the cores ({cause}); {remedy}"

@@ -223,7 +223,7 @@ def read_sizes(folder: Path) -> dict[str, dict[str, Any]]:
         elif name and (match := _SIZE_VALUE.fullmatch(line)):
             parts[name][match["key"]] = _size_value(match["value"])
         else:
-            raise StudyFileError(f"{file}:{line_number}: neither a name nor an indented `key: value`: {line!r}")
+            raise StudyFileError(f"{file}:{line_number}: expected a name or an indented `key: value`, not {line!r}")
     return parts
 
 

@@ -21,7 +21,7 @@ def processes_for(tasks: int) -> int:
 
 
 #: Each process imports the script that started it: where that starts processes at once, it ends.
-WHY_BROKEN = 'is there enough memory? In a script of your own, this call belongs below if __name__ == "__main__"'
+WHY_BROKEN = 'is there enough memory? In your own script, put this call below if __name__ == "__main__"'
 
 
 def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], processes: int) -> Iterator[Result]:

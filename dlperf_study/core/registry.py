@@ -71,7 +71,7 @@ def _part(registry: Registry[Any], name: str, location: PartLocation) -> Any:
     if location.is_built_in:
         return part
     if part is None:
-        raise registry.error(f"{location.source}: it has no {registry.attribute}, which declares a {registry.kind}")
+        raise registry.error(f"{location.source}: it has no {registry.attribute}, the declaration of a {registry.kind}")
     declared = getattr(part, "name", name)
     if declared != name:
         raise registry.error(f"{location.source}: its {registry.attribute} has the name {declared!r}, not {name!r}")

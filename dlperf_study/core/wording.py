@@ -23,8 +23,8 @@ _BETWEEN_REASONS = "; and "
 _LEFT_OUT = " … "
 #: Words of labels that look like any other, and are names.
 _NAMES = ("Python",)
-#: Of more names a message has those that are most like the unknown one.
-_MOST_CHOICES, _MOST_SIMILAR = 80, 12
+#: More valid names are a wall of text: a message has the one that was meant, or the first ones.
+_MOST_CHOICES = 12
 
 
 def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
@@ -32,12 +32,18 @@ def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
 
     ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
     """
+    return f"{where} {name!r}; {suggestion(name, kind, valid)}"
+
+
+def suggestion(name: str, kind: str, valid: Iterable[str]) -> str:
+    """Return the closest name, the valid names, or both if few."""
     choices = list(valid)
-    listed_choices = ", ".join(choices)
-    if len(choices) > _MOST_CHOICES:
-        similar = difflib.get_close_matches(name, choices, n=_MOST_SIMILAR, cutoff=0.0)
-        listed_choices = f"{', '.join(similar)}, and {len(choices) - len(similar)} that are less like it"
-    return f"{where} {name!r}; {closest(name, choices)}the {kind} are {listed_choices}"
+    question = closest(name, choices)
+    if len(choices) <= _MOST_CHOICES:
+        return f"{question}the {kind} are {', '.join(choices)}"
+    if question:
+        return question.rstrip()
+    return f"the {kind} are {list_first(choices, _MOST_CHOICES)}"
 
 
 def closest(name: str, choices: Iterable[str]) -> str:

@@ -231,7 +231,7 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     plan = Plan.read(paths.plan_file)
     if plan.ingested_from:
         command = command_line(f"ingest {shlex.quote(plan.ingested_from)} --name {plan.study}")
-        raise RecordError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
+        raise RecordError(f"{paths.folder}: is a study of ingested logs; run `{command}` to read the logs again")
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
@@ -268,7 +268,7 @@ def _read_runs(
     diagnostics = []
     for configuration in configurations:
         for folder in configuration.misnamed_runs():
-            message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
+            message = f"{folder}: not counted: a run's folder is named after its repetition, an integer from 1"
             diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.folder.name))
     progress = Progress("reading the runs", "configuration", len(configurations), say)
     for run in read_measured_runs(configurations, steady_state.steadiness_tolerance(plan.target_ci), progress):

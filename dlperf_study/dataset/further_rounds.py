@@ -17,7 +17,7 @@ from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.job import INTERLEAVED
 from dlperf_study.study.plan import Plan
 
-DISTURBED, TARGET = "background load disturbed runs", "the target precision is not reached"
+DISTURBED, TARGET = "background load disturbed runs", "the target CI is not reached"
 
 
 def reason_for_further_round(plan: Plan) -> str:

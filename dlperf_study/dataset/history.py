@@ -56,8 +56,8 @@ def find_measurement(name: str) -> Measurement:
     if not paths.plan_file.exists():
         names = list(measurement_names())
         raise RecordError(
-            f"{name}: no measurement has this name, and no folder with a plan; "
-            f"{closest(name, names)}there are: {', '.join(names) or 'none'}"
+            f"{name}: no session of a study has this name, and no folder with a plan; "
+            f"{closest(name, names)}the sessions are {', '.join(names) or 'none'}"
         )
     return Measurement(name, up_to_date(paths))
 

@@ -100,12 +100,14 @@ def compare_measurements(
     Raises RecordError when both are the same measurement, or their throughputs have different units.
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
-        raise RecordError(f"{before.name} and {after.name} are the same measurement; name two")
+        raise RecordError(f"{before.name} and {after.name} are the same session; name two different sessions")
     earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
     after = share_identities(before, after)
     units = [columns.COLUMNS[measurement.dataset.throughput_column].unit for measurement in (before, after)]
     if units[0] != units[1]:
-        raise RecordError(f"the throughputs of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
+        raise RecordError(
+            f"the throughputs of {before.name} are in {units[0]}, but the throughputs of {after.name} are in {units[1]}"
+        )
     throughputs = _changes(_log_throughputs, before, after, earlier)
     speedups = _changes(_log_speedups, before, after, earlier, _without_common_baseline)
     widest = max(comparison.widest_equality(before.dataset.plan), comparison.widest_equality(after.dataset.plan))

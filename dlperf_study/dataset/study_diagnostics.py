@@ -69,8 +69,10 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         verb = "were"
         if len(runs) == 1:
             verb = "was"
-        measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == SEQUENTIAL else order}"
-        message = f"{measured}, but the study is in rounds: drift of the machine does not cancel in their ratios"
+        measured = (
+            f"{counted(len(runs), 'run')} {verb} measured {'in sequential order' if order == SEQUENTIAL else order}"
+        )
+        message = f"{measured}, but the study is interleaved: machine drift does not cancel in their ratios"
         yield Diagnostic("order", message, configuration_id=str(configuration_id))
 
 
@@ -82,7 +84,9 @@ def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
             message = f"the SM clock of its runs is between {lowest:.0f} and {highest:.0f} MHz"
             share = f"more than {100 * CLOCK_SPREAD:.0f} % apart"
             yield Diagnostic(
-                "sm_clock", f"{message}, {share}: they were not measured alike", configuration_id=str(configuration_id)
+                "sm_clock",
+                f"{message}, {share}: they ran under different conditions",
+                configuration_id=str(configuration_id),
             )
 
 
@@ -118,8 +122,8 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs were measured with files that are in no commit."""
     count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
     if count:
-        message = f"{count} of {len(completed)} runs were measured with files, changed or new, that are in no commit"
-        yield Diagnostic("git_dirty", f"{message}: nobody else can repeat them")
+        message = f"{count} of {len(completed)} runs were measured with uncommitted files"
+        yield Diagnostic("git_dirty", f"{message}: others cannot reproduce them")
 
 
 def outliers(runs: pd.DataFrame, run_diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
@@ -171,7 +175,7 @@ def longer_than_the_communication(configurations: pd.DataFrame) -> Iterator[Diag
             exposed, alone = row.exposed_communication_seconds, row.communication_seconds
         if exposed > alone:
             exposed_ms, alone_ms = 1e3 * row.exposed_communication_seconds, 1e3 * row.communication_seconds
-            lengths = f"{exposed_ms:.3g} ms are exposed, and communication alone takes {alone_ms:.3g} ms"
+            lengths = f"{exposed_ms:.3g} ms are exposed, but communication alone takes {alone_ms:.3g} ms"
             reason = (
                 "a step also waits for the slower of its ranks, and may share cores with the threads that communicate"
             )
@@ -208,4 +212,4 @@ def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
         largest_part = begun[part == part.mode()[0]]
         for index in begun.index.difference(largest_part.index):
             hours = (begun[index] - largest_part).abs().min().total_seconds() / 3600
-            yield index, f"it began {hours:.1f} hours from the other runs of round {round_number}"
+            yield index, f"it started {hours:.1f} hours apart from the other runs of round {round_number}"

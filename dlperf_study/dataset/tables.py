@@ -28,7 +28,7 @@ FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
 #: Without these a table is none of any version.
 _ESSENTIAL = {"configuration_id", "status", "window", "step", "seconds"}
-_REMEDY = f"build the dataset with `{command_line('report NAME')}`, or `ingest` for logs of other programs"
+_REMEDY = f"build the dataset with `{command_line('report NAME')}`, or `ingest` for third-party logs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 ROWS_THAT_WAIT = 2_000
@@ -216,7 +216,7 @@ def require(table: TableName, folder: Path) -> Path:
     """Return the file of a table; raises RecordError if missing."""
     file = _file(table, folder)
     if not file.exists():
-        raise RecordError(f"{file}: there is no such table yet; {_REMEDY}")
+        raise RecordError(f"{file}: no such table; {_REMEDY}")
     return file
 
 
@@ -238,7 +238,7 @@ def read(
             file, filters=None if configuration_ids is None else _condition(file, configuration_ids)
         )
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise RecordError(f"{file}: is no table ({error}); {_REMEDY}") from error
+        raise RecordError(f"{file}: is not a table ({error}); {_REMEDY}") from error
     columns: dict[str, pd.Series] = {}
     for column in list_columns(table):
         expected, default = column.dtype_in(table), (defaults or {}).get(column.name)

@@ -167,7 +167,7 @@ def _message(reached: Precision, plan: Plan, round_seconds: float) -> str:
     rounds, target = counted(int(reached.estimate.rounds), "round"), f"the target is ± {100 * wanted:g} %"
     further = reached.further_rounds(plan)
     if reached.half_width is None or further is None:
-        return f"no interval after {rounds}, {target}: an interval needs {statistics.MINIMUM_RUNS} rounds"
+        return f"no CI after {rounds}, {target}: a CI needs {statistics.MINIMUM_RUNS} rounds"
     half_width = f"± {_distinct(100 * reached.half_width, 100 * wanted)} %"
     if reached.half_width >= 1:
         half_width = f"known to a factor of {1 + reached.half_width:.2g}"
@@ -175,7 +175,7 @@ def _message(reached: Precision, plan: Plan, round_seconds: float) -> str:
     if fewest > MOST_FURTHER_ROUNDS:
         return f"{half_width} after {rounds}, {target}: it needs more than {MOST_FURTHER_ROUNDS} further rounds"
     takes = guessed_duration(fewest * round_seconds, most * round_seconds)
-    more = f"{guessed(fewest, most)} more rounds if its runs vary like these, {takes}"
+    more = f"{guessed(fewest, most)} more rounds with the present spread of runs, {takes}"
     return f"{half_width} after {rounds}, {target}: {more}"
 
 

@@ -88,7 +88,7 @@ class _Trials:
             return None
         self._code = self._code or run.facts["code"]
         if run.status not in (RunStatus.COMPLETED, RunStatus.OUT_OF_MEMORY):
-            self.problem = f"the trial of {batch}: {run.status}: {run.reason}"
+            self.problem = f"the run with batch {batch}: {run.status}: {run.reason}"
         if run.facts["code"] != self._code:
             return None
         return run.status

@@ -31,7 +31,7 @@ from dlperf_study.training.data_loaders._producers import MODULE as PRODUCER
 #: module to ``changed``, and the configurations that import it are measured again.
 EQUIVALENT_CODE = Path(__file__).with_name("equivalent_code.json")
 #: The sentence for a record from before fingerprints had parts.
-WITHOUT_PARTS = "an earlier version recorded them, which compared the path of the Python instead of its version"
+WITHOUT_PARTS = "an earlier version recorded the path of the Python instead of its version"
 #: How the parts with one value are named.
 VALUES = {"device": "device", "python": "Python", "container": "container image", "image_folder": "folder of images"}
 #: How many changed modules are named, and how many characters of the digest of a module are recorded.

@@ -157,7 +157,7 @@ def _measure_all(
         if result.keeps_failing(configuration.configuration_id):
             reason = "failed twice for the same reason"
         elif result.refusals.would_refuse(configuration):
-            reason = f"the nodes refused two configurations of {configuration.framework} for the same reason"
+            reason = f"the nodes rejected two configurations of {configuration.framework} for the same reason"
         if configuration.configuration_id in result.out_of_memory:
             progress.skip(execution)
         elif reason:

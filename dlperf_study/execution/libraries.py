@@ -82,7 +82,7 @@ def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator
     """Yield each package of the data loader that is missing."""
     for package, version in data_loader_versions(configuration, cluster).items():
         if version is None:
-            where = f"the Python that the cluster file names for {configuration.framework}"
+            where = f"the Python of the cluster file for {configuration.framework}"
             source = data_loaders.load(configuration.data_loader)
             here = f"`{source.remedy}` installs it in this project's own environment"
             yield f"data_loader {source.name} needs {package}, which is not installed in {where}; {here}"

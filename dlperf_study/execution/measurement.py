@@ -145,7 +145,7 @@ class Measurement:
             expected = (RunStatus.COMPLETED, RunStatus.OUT_OF_MEMORY)
             failed = next((record for record in records if record and record["status"] not in expected), None)
             if not failed and (reason := repetitions.out_of_memory_reason(repetitions.run_states(self._missing))):
-                return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
+                return MeasurementSummary(f"out of memory: {reason}", completed, False, reason)
             message = self._ending(failed)
             if not failed:
                 return MeasurementSummary(message, completed, is_failure=True)

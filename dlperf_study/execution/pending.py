@@ -212,7 +212,7 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
             before, bounds = bounds, _search(first_trial, bounds.at_most, cluster)
             if bounds == before:
                 left[first_trial] = 0
-                say(f"    largest batch per device: not found, because the trial of {batch} failed")
+                say(f"    largest batch per device: not found, because the run with {batch} failed")
                 break
             say(f"    largest batch per device: {bounds.description}")
 

@@ -189,7 +189,7 @@ def image_dataset_obstacle(configuration: Configuration, cluster: Cluster) -> st
         return ""
     if folder == made_image_datasets().get(name) and not Path(folder).exists():
         command = user_commands.make_or("data", user_commands.command_line("make-data"))
-        return f"image_dataset {name} is not made yet; `{command}` makes it"
+        return f"image_dataset {name} does not exist yet; `{command}` makes it"
     try:
         require_classes(Path(folder), number_of_classes(folder), configuration.classes)
     except ImageDatasetError as error:

@@ -86,7 +86,8 @@ def _printed_steps(logs: list[ParsedLog], configuration: Configuration, program:
     """Return the steps of logs; raises LogError for invalid times."""
     series = job_series(logs, _job_size(configuration))
     if series.metric.cumulative:
-        raise LogError(f"{logs[0].source}: prints {series.metric.printed}, a mean since the start, and no single steps")
+        printed = f"prints {series.metric.printed}, a mean since the start, instead of single steps"
+        raise LogError(f"{logs[0].source}: {printed}")
     steps = cumulative_steps(series.step)
     distances = np.diff(steps)
     per_line = int(np.median(distances)) if distances.size else 1
@@ -109,7 +110,7 @@ def _work_of_step(series: JobSeries, configuration: Configuration, program: Prog
         raise LogError(f"program.tokens_per_step is missing, but its log prints {_TOKENS}")
     if series.unit != _SAMPLES:
         raise LogError(
-            f"its log prints {series.unit or 'a throughput without a unit'}, and not {_SAMPLES} or seconds of steps"
+            f"its log prints {series.unit or 'a throughput without a unit'}, not {_SAMPLES} or seconds of steps"
         )
     if not configuration.batch_per_device and series.metric.name.endswith("throughput"):
         raise LogError(f"program.samples_per_step is missing, but its log prints {_SAMPLES}")
@@ -124,7 +125,7 @@ def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[di
     if rest or not measured:
         raise LogError(
             f"measured_steps is {configuration.measured_steps}, but its log has one time for {per_line} steps; "
-            "give a multiple of that"
+            f"give a multiple of {per_line}"
         )
     usable, after = printed.seconds, ""
     if not (printed.has_whole_first and warmup):

@@ -181,7 +181,7 @@ class ConfigurationRuns:
             if does_not_fit and not run.paths.run_file.exists():
                 continue
             # An earlier execution may have been stopped before it began a run.
-            never_begun = {"status": RunStatus.FAILED, "reason": "it was never begun", "tail": {}}
+            never_begun = {"status": RunStatus.FAILED, "reason": "it was never started", "tail": {}}
             records.append(run_record.read(run.paths) or {"repetition": run.repetition, **never_begun})
         return records
 

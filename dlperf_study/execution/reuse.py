@@ -46,7 +46,7 @@ def _count_other_cache_keys(plan: Plan, cluster: Cluster, done: Mapping[str, int
         for run in requested_runs(configuration, cluster, repetitions):
             facts = read(run.paths) if run.is_measured else None
             if facts and is_completed(facts) and facts["cache_key"] != run.cache_key:
-                reasons["; ".join(differences(facts, run)) or "another version computed the fingerprint"] += 1
+                reasons["; ".join(differences(facts, run)) or "another version computed the cache key"] += 1
     for reason, count in reasons.items():
         yield f"{counted(count, 'run')} of this plan {_verb(count)} not count: {reason}"
 
@@ -68,10 +68,10 @@ def _count_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
         count, title = of_cluster.count, cluster_title(plan.cluster)
         here = ", although both are this machine" if of_cluster.is_here else ""
         sentence = f"{counted(count, 'run')} of cluster {cluster_title(name)} {_verb(count)} not count"
-        yield f"{sentence} on cluster {title}{here}; with --cluster {name} they do"
+        yield f"{sentence} on cluster {title}{here}; choose --cluster {name} to use them"
     if removed:
         count, configurations = sum(removed), counted(len(removed), "configuration")
-        yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} that this plan does not have"
+        yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} not in this plan"
 
 
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:

@@ -53,7 +53,7 @@ def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> Mea
     run: BusyError where another self-test or another study measures on this machine, and UnsupportedError where not
     even the pairs can be measured here.
     """
-    with lock(StudyPaths.of(SELFTEST).lock, "running the self-test", "would put each other's evidence aside"):
+    with lock(StudyPaths.of(SELFTEST).lock, "running the self-test", "would replace each other's run records"):
         return _measure(pairs, quick, cluster_name, say)
 
 
@@ -98,7 +98,7 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
             measured.obstacles[study.name] = obstacle
         else:
             run_study(plans[study.name], cluster, say)
-    progress.begin(link.name, "an all-reduce over a link of known rate")
+    progress.begin(link.name, "an all-reduce over an interface of known bandwidth")
     if obstacle := link_obstacle() or _obstacle(plans[link.name]):
         measured.obstacles[link.name] = obstacle
     else:
@@ -158,13 +158,13 @@ class _Parts:
 def link_obstacle() -> str:
     """Return why no link can be shaped on this machine, or nothing."""
     if os.geteuid() != 0:
-        return "only root can shape a link; run the self-test as root"
+        return "only root can limit the bandwidth of an interface; run the self-test as root"
     missing = [program for program in _PROGRAMS if shutil.which(program) is None]
     if missing:
-        return f"{', '.join(missing)} can't be found; install iproute2 and util-linux"
+        return f"{', '.join(missing)} not found; install iproute2 and util-linux"
     trial = subprocess.run(_in_namespace("true"), capture_output=True, text=True)
     if trial.returncode:
-        return f"no link can be shaped here: {trial.stderr.strip()}"
+        return f"the bandwidth of an interface cannot be limited here: {trial.stderr.strip()}"
     return ""
 
 
@@ -176,7 +176,7 @@ def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
     arguments = ["run", study_file, "--cluster", cluster, *["--quick"] * quick]
     code = subprocess.run(_in_namespace(sys.executable, "-m", "dlperf_study", *arguments)).returncode
     if code not in (0, 1):
-        raise RunError(f"{study_file}: measuring it over a shaped link ended with code {code}")
+        raise RunError(f"{study_file}: measuring it over an interface of limited bandwidth ended with code {code}")
 
 
 def _in_namespace(*command: str) -> list[str]:

@@ -70,7 +70,7 @@ class LogSource:
                 else:
                     # Opening a pipe would wait until somebody writes into it.
                     if self.path.exists() and not self.path.is_file():
-                        raise OSError("it is a pipe, a socket or a device, and no file")
+                        raise OSError("it is a pipe, a socket or a device, not a file")
                     file = stack.enter_context(self.path.open("rb"))
                 is_compressed = file.peek(2)[:2] == GZIP_MAGIC
                 opened = stack.enter_context(gzip.GzipFile(fileobj=file)) if is_compressed else file

@@ -45,7 +45,7 @@ def _events(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
         try:
             yield _event(data)
         except (ValueError, IndexError, struct.error) as error:
-            raise DamagedRecordError(f"the record at byte {offset} is no event of TensorBoard") from error
+            raise DamagedRecordError(f"the record at byte {offset} is not a TensorBoard event") from error
     if offset < 0:
         raise LogError(f"{name}: is empty")
 
@@ -59,7 +59,7 @@ def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
         _check(header, offset)
         length = int.from_bytes(header[:-_CHECKSUM_BYTES], "little")
         if length > LONGEST_RECORD:
-            raise DamagedRecordError(f"the record at byte {offset} has {length} bytes: no event is so long")
+            raise DamagedRecordError(f"the record at byte {offset} has {length} bytes, more than any event")
         content = file.read(length + _CHECKSUM_BYTES)
         if len(content) < length + _CHECKSUM_BYTES:
             raise DamagedRecordError(f"the record at byte {offset} is cut")

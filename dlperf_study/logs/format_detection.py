@@ -66,7 +66,7 @@ def only_format(formats: Sequence[Format], source: str) -> Format:
     if len(formats) == 1:
         return formats[0]
     names = ", ".join(format_.name for format_ in formats)
-    raise LogError(f"{source}: contains lines of several formats ({names}): state which format to read")
+    raise LogError(f"{source}: contains lines of several formats ({names}); state which format to read")
 
 
 def similar_line(block: Block) -> str:

@@ -87,7 +87,7 @@ def identify_logs(folder: Path, name: str = "", confirm: bool = False) -> Identi
             elif path.exists() and confirm and not confirmed:
                 declared_metadata.confirm(path)
         except OSError as error:
-            reason = f"the metadata of the logs can't be written there ({error.strerror})"
+            reason = f"the metadata cannot be written there ({error.strerror})"
             raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
@@ -114,8 +114,8 @@ def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, b
 def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
     shown = list_first([file.relative_path for file in files]) or "no file"
     return (
-        f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
-        "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
+        f"{folder}: no metadata of these logs ({shown}); put a {CONFIGURATION_FILE} next to the logs of a "
+        "configuration, name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write a "
         f"{METADATA_FILE}, as docs/import-logs.md shows{_proposal(files)}"
     )
 

@@ -88,7 +88,8 @@ def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
     if first.strip() == b"{":
         content = first + file.read(_LONGEST_DOCUMENT + 1)
         if len(content) > _LONGEST_DOCUMENT:
-            raise LogError(f"{name}: is one JSON document of more than {_LONGEST_DOCUMENT / 1e6:.0f} MB; no log is")
+            size = f"{_LONGEST_DOCUMENT / 1e6:.0f} MB"
+            raise LogError(f"{name}: is one JSON document of more than {size}; a log has one JSON object per line")
         try:
             rows = json.loads(content)[_ROWS]
         except (ValueError, KeyError, RecursionError):

@@ -51,17 +51,17 @@ def template_problems(template: str) -> Iterator[str]:
     names = placeholders(template)
     for in_braces in _IN_BRACES.findall(template):
         if in_braces != _ANY_TEXT and not in_braces.isidentifier():
-            rule = "a name has letters, digits and _ only, and begins with no digit"
-            yield f"{{{in_braces}}} is no name in braces: {rule}; write {{*}} for text that is not to be read"
+            rule = "a name begins with a letter or _, and has letters, digits and _ only"
+            yield f"{{{in_braces}}} is not a name in braces: {rule}; write {{*}} for text to skip"
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if not names:
         yield "it has no number in braces, as {step}"
     elif not needle(template):
-        yield "it has no text, between its numbers, that appears once and could tell its lines from others"
+        yield "it needs a text between its numbers that appears once, to recognise its lines"
     for name in repeated:
-        yield f"{{{name}}} appears {names.count(name)} times; write {{*}} for what is not to be read"
+        yield f"{{{name}}} appears {names.count(name)} times; write {{*}} for text to skip"
     for first, second in re.findall(r"(\{\w+\})(\{\w+\})", template):
-        yield f"no text is between {first} and {second}"
+        yield f"write a text between {first} and {second}"
 
 
 @dataclass(frozen=True)

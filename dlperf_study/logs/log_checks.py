@@ -39,14 +39,14 @@ def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_c
     if blocks.damage:
         errors.append(f"truncated: its bytes end in an error ({blocks.damage}) after line {blocks.lines}")
     if blocks.first_zero_line:
-        errors.append(f"damaged: zero bytes, which no program prints, at line {blocks.first_zero_line}")
+        errors.append(f"damaged: zero bytes at line {blocks.first_zero_line}")
     if is_cut:
         end = f"its last line, {blocks.lines}, has no newline and may have lost digits or more"
         errors.append(f"truncated: {end}; if it is complete, add a newline")
     errors += _unplanned_end(log)
     lines = len(log.records) + unusable
     if exceeds_chance(unusable, lines):
-        errors.append(f"{unusable} of its {lines} lines could not be used: the others may differ from the whole log")
+        errors.append(f"{unusable} of its {lines} lines could not be used: the other lines may not represent the run")
     for error in errors:
         yield Diagnostic(str(log.source), error, Severity.ERROR)
     yield from _missing_steps(log)
@@ -54,7 +54,7 @@ def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_c
     closing = log.format.closing_metric
     if closing and not len(log.series(closing)):
         absence = f"it has no {closing.replace('_', ' ')}, which {log.format.title} prints when it is done"
-        yield Diagnostic(str(log.source), f"{absence}: was it ended before, or is this a part of the log?")
+        yield Diagnostic(str(log.source), f"{absence}: the run ended early, or the log is incomplete")
 
 
 def exceeds_chance(count: int, total: int) -> bool:
@@ -73,7 +73,7 @@ def _unplanned_end(log: ParsedLog) -> Iterator[str]:
     if steps.max() + usual < planned:
         yield f"truncated: its last step is {steps.max()} of {planned} planned ones"
     if steps.max() > planned + usual:
-        yield f"contradicts itself: it has step {steps.max()}, but planned {planned} steps"
+        yield f"inconsistent: it has step {steps.max()}, but planned {planned} steps"
 
 
 def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
@@ -129,7 +129,7 @@ def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
     for log in logs:
         mode = log.facts.get("mode", "").lower()
         if "train" not in mode and any(part in mode for part in _UNTRAINED_MODES):
-            yield f"{log.source}: states mode {mode}, in which nothing is trained"
+            yield f"{log.source}: states mode {mode}, which is not training"
 
 
 def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -> Iterator[Diagnostic]:
@@ -139,7 +139,7 @@ def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -
     for log in logs:
         for statement, kinds in _data_loaders(log):
             if kinds in ({SYNTHETIC}, {DALI}):
-                yield Diagnostic(str(log.source), f"{statement}, and its data_loader is not stated")
+                yield Diagnostic(str(log.source), f"{statement}, but its metadata have no data_loader")
 
 
 def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:

@@ -55,10 +55,10 @@ def find_log_files(path: Path) -> list[LogFile]:
     """
     path = path.resolve()
     if not path.exists():
-        raise LogError(f"{path}: there is no such folder or file")
+        raise LogError(f"{path}: no such folder or file")
 
     def refuse(error: OSError) -> None:
-        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
+        raise LogError(f"{error.filename}: cannot be listed and may contain logs: {error.strerror}") from error
 
     files = [path] if path.is_file() else []
     seen = {path}

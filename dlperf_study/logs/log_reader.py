@@ -173,9 +173,9 @@ class _LogReader:
         if self._format:
             return "; ".join(filter(None, (f"the format {self._format.name}", similar)))
         formats = format_detection.suggest_formats(self._first_block) if self._first_block else []
-        shared = "no word is that of a format"
+        shared = "no word belongs to a format"
         if formats:
-            shared = f"some words are those of {', '.join(formats)}"
+            shared = f"some words belong to {', '.join(formats)}"
         remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"
 
@@ -205,7 +205,7 @@ class _LogReader:
         records = parsed_log.remove_false_steps(parsed_log.add_intervals(records), format_)
         if not len(records):
             steps = f"has only steps before {format_.first_true_step}"
-            raise LogError(f"{self._source}: {steps}, and what {format_.title} prints for those is not their time")
+            raise LogError(f"{self._source}: {steps}, for which {format_.title} prints no valid time")
         return parsed_log.mark_evaluation(records, format_)
 
     def _diagnostics(self, log: ParsedLog, blocks: Blocks, facts: Mapping[str, Sequence[str]]) -> list[Diagnostic]:
@@ -227,11 +227,11 @@ class _LogReader:
             messages.append(f"{lines} with bytes that are not text (UTF-8), the first: {blocks.first_undecodable}")
         for name, values in facts.items():
             if len(values) > 1:
-                messages.append(f"states {name} as {', '.join(values)}: none of them is used")
+                messages.append(f"states {name} as {', '.join(values)}: not used")
         messages += _impossible_numbers(log)
         if log.restarts.size:
             shown = ", ".join(map(str, log.restarts[:_SHOWN_LINES].tolist()))
-            reason = "several runs in one log, or resumed ones"
+            reason = "several runs in one log, or resumed runs"
             messages.append(f"steps start over {counted(log.restarts.size, 'time')}, at line {shown}: {reason}")
         diagnostics = list(completeness_diagnostics(log, blocks, self._unusable.count, self._is_cut))
         return diagnostics + [Diagnostic(str(log.source), message) for message in messages]

@@ -175,8 +175,8 @@ def metadata_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
     for (log, part), count in counts.items():
         if count > 1 or (part and (log, 0) in counts):
             times = count + counts[log, 0] * bool(part)
-            remedy = "of a log with several, state the part of each"
-            yield f"{log}: named {times} times, but it belongs to one run; {remedy}"
+            remedy = "if it has several runs, state the part of each"
+            yield f"{log}: named {times} times, but a log belongs to one run; {remedy}"
     yield from _equal_configurations(configurations)
 
 
@@ -185,12 +185,12 @@ def _required_problems(metadata: LogMetadata) -> Iterator[str]:
         yield f"{metadata.source}: {', '.join(metadata.missing)} not stated"
         return
     if not metadata.runs:
-        yield f"{metadata.source}: names no run"
+        yield f"{metadata.source}: has no run"
     devices = int(metadata.parameters["devices_per_node"])
     per_process = metadata.extras.devices_per_process or 1
     if devices % per_process:
         node = counted(devices, "device")
-        yield f"{metadata.source}: devices_per_process is {per_process}, but a node has {node}, no multiple of it"
+        yield f"{metadata.source}: devices_per_process is {per_process}, but a node has {node}, not a multiple"
 
 
 def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str]:
@@ -203,4 +203,4 @@ def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str
         if first is not metadata:
             parameters = format_values({name: metadata.parameters[name] for name in REQUIRED})
             logs = f"{next(iter(first.logs), first.source)} and {next(iter(metadata.logs), metadata.source)}"
-            yield f"{metadata.source}: {logs} state the same ({parameters}): state the difference, or separate them"
+            yield f"{metadata.source}: {logs} state the same ({parameters}); state the difference, or separate them"

@@ -56,7 +56,7 @@ class MlflowDatabaseRun(LogSource):
 def require_finished(name: str, status: str, stage: str) -> None:
     """Raise LogError unless the run finished."""
     if (status, stage) != ("FINISHED", "active"):
-        raise LogError(f"{name}: the run is not FINISHED and active in MLflow, but {status} and {stage}")
+        raise LogError(f"{name}: the run is {status} and {stage} in MLflow; only FINISHED and active runs are read")
 
 
 def runs_in_database(file: LogFile) -> list[LogFile]:

@@ -62,11 +62,11 @@ class OwnNumber(Section):
     @model_validator(mode="after")
     def _fits(self) -> "OwnNumber":
         if self.of == "device" and self.unit not in _THROUGHPUTS:
-            raise ValueError(f"the unit of a number of each device is {' or '.join(_THROUGHPUTS)}")
+            raise ValueError(f"of: device needs the unit {' or '.join(_THROUGHPUTS)}")
         if self.mean_since and self.unit in _CLOCKS:
-            raise ValueError("a time since the start is no mean: leave out mean_since")
+            raise ValueError("a time since the start is not a mean; leave out mean_since")
         if self.steps > 1 and self.unit not in _TIMES:
-            raise ValueError(f"only the time of a step is of several steps: its unit is {', '.join(_TIMES)}")
+            raise ValueError(f"steps is for step times only, in {', '.join(_TIMES)}")
         return self
 
     def metric(self, name: str) -> printed.PrintedMetric:
@@ -168,17 +168,17 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
     if not re.fullmatch(r"[a-zA-Z]\w*", own_format.name):
         yield f"name is {own_format.name!r}; it must begin with a letter and have letters, digits and _ only"
     if own_format.name in names():
-        yield f"name is {own_format.name!r}, which is a format already; choose a different name"
+        yield f"name is {own_format.name!r}, which is an existing format; choose a different name"
     if bool(own_format.lines) == bool(own_format.columns):
-        yield "must have either lines, of a text, or columns, of a table or of JSON objects"
+        yield "must have either lines (for text) or columns (for a table or JSON objects)"
     if own_format.columns and own_format.evaluation:
-        yield "evaluation is for lines; of a table, the columns of an evaluation are left out"
+        yield "evaluation is for lines; with columns, leave evaluation columns out"
     for index, line in enumerate(own_format.lines):
         for problem in line_template.template_problems(line):
             yield f"lines[{index}] is {line!r}; {problem}"
     for (index, excluded), (line_index, line) in product(enumerate(own_format.evaluation), enumerate(own_format.lines)):
         if excluded.strip() in line_template.literal_text(line):
-            contradiction = f"which every line of lines[{line_index}] has: none would be read"
+            contradiction = f"which is in every line of lines[{line_index}]: no line would be read"
             yield f"evaluation[{index}] is {excluded!r}, {contradiction}"
 
 
@@ -191,7 +191,7 @@ def _overlaps(own_format: OwnFormat) -> Iterator[str]:
     for first, second in combinations(range(len(templates)), 2):
         for sample in (line_template.sample_line(templates[first]), line_template.sample_line(templates[second])):
             if _matches(lines[first], sample) and _matches(lines[second], sample):
-                remedy = "leave one out, or give both the text that tells their lines apart"
+                remedy = "leave one out, or add text that tells their lines apart"
                 yield f"lines[{first}] and lines[{second}] both match {sample!r}, which would be read twice; {remedy}"
                 break
 
@@ -205,19 +205,19 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
     declared, names_in_lines = own_format.numbers, own_format.names
     for name in names_in_lines:
         if name not in declared and name not in _KNOWN:
-            remedy = f"the names that need no entry are {', '.join(_KNOWN)}; {{*}} is what is not to be read"
+            remedy = f"the names that need no entry are {', '.join(_KNOWN)}; write {{*}} for text to skip"
             yield f"numbers has no entry {name!r}; {closest(name, (*_KNOWN, *declared))}{remedy}"
     for name in declared:
         if name in _KNOWN:
-            yield f"numbers.{name} has a meaning of its own, as {', '.join(_KNOWN)}; choose a different name"
+            yield f"numbers.{name} is a reserved name, like {', '.join(_KNOWN)}; choose a different name"
         elif name not in names_in_lines:
             yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
     if not declared:
-        yield "numbers is missing: one must be a throughput or a time"
+        yield "numbers is missing; declare at least a throughput or a time"
     if [entry.unit in _CLOCKS for entry in declared.values()].count(True) > 1:
         yield f"several numbers have a unit of {', '.join(_CLOCKS)}; one clock is enough"
     if any(entry.mean_since == "epoch" for entry in declared.values()) and "epoch" not in names_in_lines:
-        yield "a mean since each epoch began needs the number epoch"
+        yield "mean_since: epoch needs the number epoch"
 
 
 @dataclass(frozen=True)

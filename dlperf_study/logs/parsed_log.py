@@ -148,7 +148,7 @@ class ParsedLog:
         for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1):
             starts.append(min(lines))
         if number > len(starts) + 1:
-            raise LogError(f"{self.source}: has {counted(len(starts) + 1, 'run')}, and no part {number}")
+            raise LogError(f"{self.source}: has {counted(len(starts) + 1, 'run')}, but no part {number}")
         first, end = [0, *starts, self.lines + 1][number - 1 : number + 1]
         line = self.records.line
         return replace(self, records=self.records.select((line >= first) & (line < end)))

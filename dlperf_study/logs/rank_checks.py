@@ -60,9 +60,7 @@ def common_throughput(logs: Sequence[ParsedLog]) -> str:
     """Return the throughput metric of all logs; raises LogError without one."""
     metrics, format_ = {log.throughput_metric for log in logs}, logs[0].format
     if not format_.throughput_metrics:
-        raise LogError(
-            f"{logs[0].source}: {format_.title} prints nothing from which the job's throughput can be computed"
-        )
+        raise LogError(f"{logs[0].source}: {format_.title} prints no number that gives the job's throughput")
     if len(metrics) > 1 or metrics == {""}:
         if metrics == {""} and format_.no_throughput_reason:
             raise LogError(f"{logs[0].source}: contains no throughput: {format_.no_throughput_reason}")
@@ -75,7 +73,7 @@ def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
     """Raise LogError if the steps of a log start over."""
     for log in logs:
         if log.restarts.size:
-            reason = "several runs in one log, or a resumed one; a metadata.yaml may state the part of each run"
+            reason = "several runs in one log, or a resumed run; state the part of each run in a metadata.yaml"
             raise LogError(f"{log.source}: steps start over at line {log.restarts[0]}: {reason}")
 
 
@@ -157,7 +155,7 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
     size, fewest, most = job.world_size, steps.counts.min(), steps.counts.max()
     if most > size:
         step = steps.step[np.argmax(steps.counts)]
-        where = "a line that names no step"
+        where = "a line without a step"
         if step >= 0:
             where = f"step {step}"
         raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
@@ -173,7 +171,7 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
         remedy = ""
         if may_share_process:
             remedy = "; if one process drives several devices, state devices_per_process"
-        reason = f"in {format_.title} no rank represents others: the job's throughput is unknown{remedy}"
+        reason = f"in {format_.title} one rank does not represent the others: the job's throughput is unknown{remedy}"
         raise LogError(f"{source}: {printed}, and {reason}")
     yield f"{printed}: they represent all, because the ranks step together"
 
@@ -198,7 +196,7 @@ def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_STEPS_APART:
-            yield f"truncated: {source} has {counted(count, 'line')} of training, that of a different rank {longest}"
+            yield f"truncated: {source} has {counted(count, 'line')} of training, but another rank has {longest}"
     for log in logs:
         # A log that starts over prints some steps twice: no rank is missing at the others.
         if log.restarts.size:

@@ -118,12 +118,12 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
     for tag, metric in metrics.items():
         if metric and metric in tags:
             both = f"the tags {tags[metric]} and {tag} are both {metric}"
-            raise LogError(f"{name}: {both}: which of them counts is not known")
+            raise LogError(f"{name}: {both}; keep one of them")
         tags[metric] = tag
     if tags.keys().isdisjoint(THROUGHPUT_NAMES):
         there_are = ", ".join(metrics) or "none"
-        reason = "no tag is known to be the throughput of the job or the time of its steps"
-        raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")
+        reason = "no tag is a known throughput or step time"
+        raise LogError(f"{name}: {reason}; its tags: {there_are}; known endings: {_KNOWN}")
 
 
 def tag_meaning(tag: str) -> tuple[str, float] | None:

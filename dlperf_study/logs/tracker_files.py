@@ -57,7 +57,7 @@ class MlflowRun(LogSource):
             meta = yaml.safe_load(_text(meta_file, MAX_BYTES))
             status, stage = _STATUS[meta["status"]], meta["lifecycle_stage"]
         except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise LogError(f"{meta_file}: does not state status and lifecycle_stage of a run of MLflow") from error
+            raise LogError(f"{meta_file}: has no status and lifecycle_stage of an MLflow run") from error
         mlflow_database.require_finished(str(self), status, stage)
         values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
         yield Lines(scalar_rows(str(self), mlflow_database.METRIC_ROW, values))
@@ -68,7 +68,7 @@ class MlflowRun(LogSource):
                 milliseconds, value, step = line.removesuffix("\n").split(" ")
                 scalars = Scalars(int(step), int(milliseconds) / 1000, {name: float(value)})
             except ValueError as error:
-                problem = f"line {line_number} is no time, value and step: {line[:80]!r}"
+                problem = f"line {line_number} is not a time, a value and a step: {line[:80]!r}"
                 raise LogError(f"{source}: {problem}") from error
             if not line.endswith("\n"):
                 raise LogError(f"{source}: truncated: line {line_number} does not end")

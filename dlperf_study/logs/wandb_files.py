@@ -43,7 +43,7 @@ def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
     if header != _HEADER:
         reason = "is empty"
         if header:
-            reason = "is no file of Weights & Biases that can be read"
+            reason = "is not a readable Weights & Biases file"
         raise LogError(f"{name}: {reason}")
     has_ended = False
     for offset, data in _records(file):
@@ -56,9 +56,9 @@ def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
                     if code := dict(fields(value)).get(_EXIT_CODE, 0):
                         raise LogError(f"{name}: the program ended with exit code {code!r}")
         except (ValueError, IndexError, OverflowError, RecursionError, struct.error) as error:
-            raise DamagedRecordError(f"the record at byte {offset} is no record of Weights & Biases") from error
+            raise DamagedRecordError(f"the record at byte {offset} is not a Weights & Biases record") from error
     if not has_ended:
-        raise DamagedRecordError("there is no record of the end of the run: it was killed, or it still runs")
+        raise DamagedRecordError("no record of the end of the run: it was killed, or is still running")
 
 
 def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:

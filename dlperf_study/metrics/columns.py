@@ -94,7 +94,7 @@ def _load_metrics(part: PartLocation) -> tuple[Metric, ...]:
     for metric in metrics:
         if not set(metric.tables) <= set(RC) or metric.source is not Source.COMPLETED_RUN:
             raise RecordError(
-                f"{part.source}: {metric.name}: a metric of yours is of completed runs, with tables R or RC"
+                f"{part.source}: {metric.name}: your own metric must be of completed runs, with tables R or RC"
             )
     return tuple(replace(metric, value=_naming(part, metric)) for metric in metrics)
 

@@ -162,7 +162,7 @@ def negative_communication(run: Run) -> Iterator[Diagnostic]:
     """A step is shorter than its computation, beyond its spread."""
     exposed = exposed_communication_seconds(run)
     if exposed is not None and exposed < -computation.ERRORS * exposed_error_seconds(run):
-        message = f"the step takes {-exposed:.3g} s less than its computation alone"
+        message = f"the step takes {-exposed:.3g} s less than its compute-only step"
         yield Diagnostic(
             "exposed_communication_seconds", f"{message}. The machine may have been slower in the windows around it"
         )
@@ -175,14 +175,14 @@ def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
         return
     if overlapped is not None:
         if overlapped < -computation.ERRORS * exposed_error_seconds(run) / alone.mean_seconds:
-            message = f"the step waits {1 - overlapped:.2f} times as long for the communication as it takes alone"
+            message = f"the step waits {1 - overlapped:.2f} times as long for the communication as it takes on its own"
             waits_for_ranks = computation.rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
             yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
     elif reason := process_resources.shared_cores(run):
-        message = f"{NOT_GIVEN}{reason}, so what is hidden slows the computation"
+        message = f"{NOT_GIVEN}{reason}, so overlapped communication slows the computation"
         yield Diagnostic("overlap", message, Severity.NOTE)
     elif jitter_seconds(run) is None:
-        message = f"{NOT_GIVEN}{RANKS_WAIT}, so synchronisation jitter is not known"
+        message = f"{NOT_GIVEN}{RANKS_WAIT}, so synchronisation jitter is unknown"
         yield Diagnostic("overlap", message, Severity.NOTE)
 
 

@@ -204,8 +204,8 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
             continue
         count, reference_count = parameters[configuration_id], parameters[reference_id]
         if count != reference_count:
-            message = f"rank 0 trains {count:,} parameters and that of its reference {reference_count:,}"
-            message += ": not the same network"
+            message = f"rank 0 trains {count:,} parameters and its reference {reference_count:,}"
+            message += ": not the same model"
             yield Diagnostic("relative_throughput", message, Severity.ERROR, configuration_id)
 
 

@@ -249,7 +249,7 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
                 message = f"no compute-only step was measured: {obstacle}"
                 yield Diagnostic("compute_seconds", message, Severity.NOTE)
                 return
-            message = f"the {half} computation-only window was requested and is missing"
+            message = f"the {half} compute-only window was requested and is missing"
             yield Diagnostic("compute_seconds", message, Severity.ERROR)
 
 
@@ -265,7 +265,7 @@ def trained_alone(gap: metric.Gap) -> str:
     first = gap.runs["breakdown_from"].fillna(1)
     is_alone = (gap.runs["repetition"] < first).all()
     if is_alone:
-        return f"measured from run {first.max()} on (breakdown_from), and none of those has completed"
+        return f"no completed run from run {first.max()} on (breakdown_from)"
     return ""
 
 
@@ -274,12 +274,12 @@ def divided_model(gap: metric.Gap) -> str:
     if not (gap.runs["world_size"] > 1).all():
         return ""
     if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
-        return "its matrices are divided: no step can be done without communicating activations"
+        return "its matrices are sharded: every step communicates activations"
     if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
-        return "its layers are divided: no step can be done without sending activations"
+        return "its layers are split into stages: every step sends activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
     if is_sharded:
-        return "its parameters are divided: no step can be done without gathering them"
+        return "its parameters are sharded: every step gathers them"
     return ""
 
 
@@ -288,7 +288,7 @@ def run_trained_alone(row: Any) -> str:
     first = row.breakdown_from
     is_alone = pd.notna(first) and row.repetition < first
     if is_alone:
-        return f"this run trained alone: measured from run {first} on"
+        return f"measured from run {first} on (breakdown_from)"
     return ""
 
 

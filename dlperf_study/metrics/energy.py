@@ -118,7 +118,7 @@ def _counter_obstacle(run: Run, window: NodeWindow) -> str:
         return obstacles.get("gpus", "nvidia-smi lists none of its GPUs")
     for uuid, samples in window.group_by_gpu():
         if not all("energy_joules" in sample for sample in samples):
-            reason = window.telemetry.not_reported.get(uuid, {}).get("energy_joules", "no reason is known")
+            reason = window.telemetry.not_reported.get(uuid, {}).get("energy_joules", "unknown reason")
             return f"{uuid} does not report its energy: {reason}"
     return ""
 

@@ -99,10 +99,10 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     trainers = configuration.world_size / hosts
     processes = trainers + configuration.parameter_servers / hosts
     if cores and processes > cores:
-        yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
+        yield Diagnostic("cores", f"{processes:g} ranks and parameter servers on a host with {counted(cores, 'core')}")
     elif cores and trainers * configuration.threads_per_device > cores:
         threads = counted(configuration.threads_per_device, "thread")
-        yield Diagnostic("cores", f"{trainers:g} trainers of {threads} on {counted(cores, 'core')}")
+        yield Diagnostic("cores", f"{trainers:g} ranks with {threads} on {counted(cores, 'core')}")
 
 
 METRICS = (

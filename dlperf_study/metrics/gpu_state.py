@@ -167,9 +167,7 @@ def limited_clocks(run: Run) -> Iterator[Diagnostic]:
                     severity,
                 )
             if any(sample.get("clock_limits", 0) & SET_CLOCKS for sample in samples):
-                message = (
-                    f"the clock of {uuid} is set by somebody (nvidia-smi -ac or -lgc), and may be below its highest"
-                )
+                message = f"the clock of {uuid} is set by a user (nvidia-smi -ac or -lgc), and may be below its maximum"
                 yield Diagnostic("sm_clock", message, Severity.NOTE)
 
 
@@ -185,7 +183,7 @@ def low_clocks(run: Run) -> Iterator[Diagnostic]:
                     clocks.append(sample["sm_clock_mhz"])
             if clocks and max(clocks) < LOW_CLOCK * highest:
                 message = f"the clock of {uuid} was at most {max(clocks)} MHz of {highest} while it was busy"
-                yield Diagnostic("sm_clock", f"{message}, and it reports no limit: nvidia-smi -q -d CLOCK")
+                yield Diagnostic("sm_clock", f"{message}, but no limit is reported: nvidia-smi -q -d CLOCK")
 
 
 _NOT_REPORTED = "its GPUs do not report it, or were not sampled in the training window"

@@ -68,7 +68,7 @@ def wall_throughput(
     usual = global_batch * _usual_throughput(distances[both_usual], seconds[both_usual])
     if abs(usual / steady.window.wall_throughput - 1) > MISFIT:
         printed = f"{steady.window.wall_throughput:.6g} samples/s are printed"
-        return _misfitting(f"between ordinary lines times give {usual:.6g} samples/s where {printed}", usual)
+        return _misfitting(f"the times between ordinary lines give {usual:.6g} samples/s, but {printed}", usual)
     return WallThroughput(float(global_batch * distances.sum() / seconds.sum()))
 
 

@@ -79,7 +79,7 @@ def is_disturbed(run: Run) -> bool | None:
 def failed(run: Run) -> Iterator[Diagnostic]:
     """A run that did not complete is not counted."""
     if run.status is RunStatus.OUT_OF_MEMORY:
-        yield Diagnostic("status", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
+        yield Diagnostic("status", f"out of memory: {run.reason or 'no reason given'}", Severity.NOTE)
     elif not run.completed:
         yield Diagnostic("status", f"{run.status}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
 
@@ -90,13 +90,13 @@ def background_load(run: Run) -> Iterator[Diagnostic]:
         cores = background_cores(run)
         yield Diagnostic("background_cores", f"disturbed by background load: {cores:.2f} cores")
     if orphans := run.facts["load"]["orphans_ended"]:
-        yield Diagnostic("orphans_ended", f"ended before it, left by earlier runs: {', '.join(orphans)}")
+        yield Diagnostic("orphans_ended", f"killed orphan processes of earlier runs: {', '.join(orphans)}")
 
 
 def out_of_round(run: Run) -> Iterator[Diagnostic]:
     """The run was measured after its round, under other conditions."""
     if run.facts["order"] == INTERLEAVED and run.facts["round"] is None:
-        yield Diagnostic("round", f"it was measured after its round, when later rounds were done: {REMEDY}")
+        yield Diagnostic("round", f"it was measured after its round, later than other rounds: {REMEDY}")
 
 
 def other_clock(run: Run) -> Iterator[Diagnostic]:
@@ -108,7 +108,7 @@ def other_clock(run: Run) -> Iterator[Diagnostic]:
         anchor = datetime.fromtimestamp(log.facts["wall_anchor"]["unix_ns"] / 1e9, UTC)
         if not earliest <= anchor <= latest:
             host, time = log.facts["host"], anchor.isoformat(timespec="seconds")
-            message = f"run.json says {started.isoformat(timespec='seconds')}, but on {host} it was {time}"
+            message = f"run.json has {started.isoformat(timespec='seconds')}, but on {host} it was {time}"
             yield Diagnostic("started", f"{message} when rank {log.rank} began: one of the clocks is wrong")
             return
 

@@ -26,13 +26,13 @@ _ALONG_CURVE = ("parameter_servers", "nodes", "devices_per_node")
 _WITHOUT_EFFECT = ("repetitions", *OF_WHOLE_PROGRAM)
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
-    "more servers or more input workers came along",
+    "more parameter servers or input workers were added",
     "the smaller configuration was measured with background load or takes another path through the framework",
 )
 FALLING = (
     "more processes than cores",
-    "a link or a server that all share",
-    "a slower link between nodes than inside one",
+    "a shared interconnect or parameter server",
+    "a slower interconnect between nodes than inside a node",
 )
 
 
@@ -187,7 +187,7 @@ def _step_diagnostics(
     fewer, more, gain = step.fewer, step.more, step.gain
     unit = "samples/s" if throughput == "throughput" else "tokens/s"
     throughputs = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
-    change = f"from {fewer.devices} to {more.devices} devices it goes from {throughputs}"
+    change = f"from {fewer.devices} to {more.devices} devices it changes from {throughputs}"
     if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic(
             "speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", configuration_id=configuration_id
@@ -198,7 +198,9 @@ def _step_diagnostics(
         )
         yield Diagnostic("speedup", message, Severity.NOTE, configuration_id=configuration_id)
     elif is_unexplained:
-        yield Diagnostic(throughput, f"falls: {change}. {_explanations(FALLING)}", configuration_id=configuration_id)
+        yield Diagnostic(
+            throughput, f"throughput regression: {change}. {_explanations(FALLING)}", configuration_id=configuration_id
+        )
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

@@ -194,9 +194,9 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
     message = f"parts of the window differ by {100 * result.difference:.0f} % of a step"
     if settled is None:
         message += ", and its second half is not shown to be steady either"
-        yield Diagnostic("steadiness", f"{message}: another program or a limited clock may be the cause")
+        yield Diagnostic("steadiness", f"{message}: the cause may be background load or a limited clock")
     else:
-        remedy = f"it is steady only from step {settled} of {window.steps} on: a longer warm-up would help"
+        remedy = f"it is steady only from step {settled} of {window.steps} on: use a longer warm-up"
         yield Diagnostic("steadiness", f"{message}; {remedy}")
 
 

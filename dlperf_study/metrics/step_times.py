@@ -93,11 +93,11 @@ def late_updates(run: Run) -> Iterator[Diagnostic]:
     drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
     if drain > DRAIN_SHARE * makespan:
         message = f"late updates took {drain:.3g} s of the {makespan:.3g} s that count"
-        yield Diagnostic("drain_seconds", f"{message}: the servers are slower than the trainers")
+        yield Diagnostic("drain_seconds", f"{message}: the parameter servers are slower than the ranks")
     if resolution > DRAIN_SHARE * makespan:
-        message = f"late updates may have taken {resolution:.2g} s more than could be seen"
+        message = f"late updates may have taken {resolution:.2g} s more than the resolution shows"
         share = f"{100 * resolution / makespan:.0f} % of what counts"
-        yield Diagnostic("drain_seconds", f"{message}, {share}: a longer window makes that negligible")
+        yield Diagnostic("drain_seconds", f"{message}, {share}: use a longer window")
 
 
 def _percentile(percentile: int, missing: tuple[str, ...]) -> metric.Metric:

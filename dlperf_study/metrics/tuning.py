@@ -27,8 +27,8 @@ def skipped_steps(run: Run) -> Iterator[Diagnostic]:
     """Gradient overflow left out updates of measured steps."""
     window = slowest_training(run)
     if window.skipped_steps:
-        skipped = f"{window.skipped_steps} of {window.steps} measured steps updated nothing"
-        remedy = "a longer warm-up would find the scale before"
+        skipped = f"{window.skipped_steps} of {window.steps} measured steps skipped their update"
+        remedy = "use a longer warm-up, which finds the scale"
         if run.configuration.loss_scaling == "static":
             remedy = f"the constant {run.ranks[0].end.get('loss_scale'):g} is too large"
         yield Diagnostic("skipped_steps", f"{skipped}: their gradients overflowed; {remedy}")

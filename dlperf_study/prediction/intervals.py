@@ -28,13 +28,13 @@ _GROWTH_OF_GROUP = 2.0
 _ROUNDING = 1e-9
 
 SMALLER = "smaller than the largest measured size: measure it"
-FIXED_BATCH = "the global batch is fixed, and no published series has fixed batches on enough sizes"
-UNKNOWN_NODES = "its nodes are not known, so it is not known which links its workers share"
+FIXED_BATCH = "no published series with a fixed global batch has enough sizes"
+UNKNOWN_NODES = "its nodes are unknown, so the interconnect of its workers is unknown"
 SHARED_CORES = (
     "processes of one machine share its cores and its memory, so more of them compute slower: "
     "measure it, if the machine has as many cores"
 )
-SERVERS = "parameter servers take part, whose links and number limit the throughput: measure it"
+SERVERS = "the interconnect and number of parameter servers limit the throughput: measure it"
 
 
 def relative_width(curve: Curve) -> float:

@@ -80,7 +80,7 @@ def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     if not reason and len(curve.points) < 2:
         reason = _one_size(curve)
     if reason and sizes and {*sizes} <= {point.units for point in curve.points}:
-        reason = f"measured, so nothing is to be predicted: {', '.join(map(str, sorted(set(sizes))))}"
+        reason = f"already measured, so no prediction is needed: {', '.join(map(str, sorted(set(sizes))))}"
     if reason:
         return Refusal(curve, reason)
     reference = curve.all_points[0]
@@ -121,10 +121,10 @@ def _no_curve(curve: Curve, unit: Unit | None) -> str:
     if unit == Unit.NODE:
         devices = curve.last.devices
         return (
-            "all its points are on one node, and what crossing to a second one costs can't be told from these: "
+            "all its points are on one node, so the cost of a second node is unknown: "
             f"measure nodes=2 with devices_per_node={devices}, on a cluster that has two"
         )
-    return "no point is inside one node: measure nodes=1 with two numbers of devices_per_node"
+    return "no point is within one node: measure nodes=1 with two values of devices_per_node"
 
 
 def _one_size(curve: Curve) -> str:

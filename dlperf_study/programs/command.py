@@ -30,13 +30,13 @@ PORTS = 4
 def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str:
     """Return why a program can't run with a configuration, or nothing."""
     obstacles = [
-        f"{name} is {getattr(configuration, name)}, which a program must limit itself"
+        f"{name} is {getattr(configuration, name)}, which your script must limit itself"
         for name in ("memory_limit_mib", "cpu_limit")
         if getattr(configuration, name)
     ]
     if configuration.parameter_servers:
         obstacles.append(
-            f"parameter_servers is {configuration.parameter_servers}, but a program starts its servers itself"
+            f"parameter_servers is {configuration.parameter_servers}, but your script starts its servers itself"
         )
     return all_reasons(obstacles)
 

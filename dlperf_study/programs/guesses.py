@@ -83,7 +83,7 @@ def guess_program(folder: Path) -> Guess:
     notes = [f"the script is {name}", launcher_note, note_python(command)]
     for (_, placeholder), argument in zip(_ARGUMENTS, arguments, strict=True):
         if not argument:
-            notes.append(f"no option for {placeholder} was found: add the one that it has, with {{{placeholder}}}")
+            notes.append(f"no option for {placeholder} was found: add your script's option, with {{{placeholder}}}")
     return Guess(command, guess_launch(command), timing, tuple(filter(None, [*notes, timing_note])))
 
 
@@ -102,7 +102,7 @@ def guess_timing(scripts: Sequence[Path]) -> tuple[str, str]:
     for script in scripts:
         if script.is_file() and _RECORDER.search(_source(script)):
             return RECORDER, f"step times come from the recorder in {script.name}"
-    return LOG, "step times come from what it prints, if a known format has that: see docs/log-formats.md"
+    return LOG, "step times come from its output, if the format is known: see docs/log-formats.md"
 
 
 def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str, str], str]:
@@ -126,7 +126,8 @@ def note_python(command: str) -> str:
         or Path(in_shell).parent == Path(sys.executable).parent
     ):
         return ""
-    return f"{{python}} is that of this package, {sys.executable}: write python for that of your shell, {in_shell}"
+    of_shell = f"write python for {in_shell}, the Python of your shell"
+    return f"{{python}} is the Python of this package, {sys.executable}; {of_shell}"
 
 
 def find_scripts(command: str, folder: Path) -> list[Path]:
@@ -161,4 +162,4 @@ def _guess_launcher(source: str) -> tuple[str, str]:
             # The module after `{python} -m`, or the executable.
             name = next(argument for argument in launcher.split() if argument not in ("{python}", "-m"))
             return launcher, f"it is started by {name}, because it mentions {mention[0]}"
-    return "{python}", "it seems to train on one process: nothing that starts several was found in it"
+    return "{python}", "it seems to train on one process: no launcher was found in it"

@@ -43,7 +43,7 @@ def identified(program: Program, source: str) -> Program:
     """
     folder = Path(program.folder)
     if not folder.is_dir():
-        raise StudyFileError(f"{source}: program.folder is {program.folder!r}, which is no folder")
+        raise StudyFileError(f"{source}: program.folder is {program.folder!r}, which is not a folder")
     digest = hashlib.sha256()
     for path in program_files(program, source):
         mode = stat.S_IMODE(path.lstat().st_mode) & 0o111

@@ -98,13 +98,13 @@ def link_contradictions(report: NcclReport, link: str, nodes: int) -> Iterator[s
     lower_case_link = link.casefold()
     if nodes == 1 and "nvlink" in lower_case_link:
         if PATHS.index(report.path or "LOC") > PATHS.index("C2C"):
-            yield f"NCCL's slowest path between GPUs is {report.path}, but the cluster file says interconnect: {link}"
+            yield f"NCCL's slowest path between GPUs is {report.path}, but the cluster file has interconnect: {link}"
         if shared := report.connections.get("SHM"):
             pairs = f"NCCL connects {counted(shared, 'pair')} of ranks by SHM, through the host"
-            yield f"{pairs}, but the cluster file says interconnect: {link}"
+            yield f"{pairs}, but the cluster file has interconnect: {link}"
     if nodes > 1 and report.network == SOCKET and ("infiniband" in lower_case_link or "roce" in lower_case_link):
         cards = f" over {', '.join(report.cards)}" if report.cards else ""
-        yield f"NCCL communicates by TCP{cards} between nodes, but the cluster file says interconnect: {link}"
+        yield f"NCCL communicates by TCP{cards} between nodes, but the cluster file has interconnect: {link}"
 
 
 def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> str:

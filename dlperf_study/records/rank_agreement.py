@@ -99,7 +99,7 @@ def _check_rank_logs(logs: Sequence[rank_log.RankLog], paths: RunPaths, configur
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:
         names = ", ".join(sorted(file.name for file in extra_files))
-        raise RecordError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
+        raise RecordError(f"{paths.folder}: {names} does not belong to a rank; the run has {configuration.world_size}")
 
 
 def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
@@ -145,7 +145,7 @@ def _different_devices_or_facts(
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
     devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
-        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
+        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file has device: {device}"
     hosts_of_nodes = defaultdict[int, set[str]](set)
     for log in logs:
         hosts_of_nodes[log.facts["node"]].add(log.facts["host"])
@@ -159,7 +159,7 @@ def _different_devices_or_facts(
         values = dict.fromkeys(log.facts.get(name) for log in logs)
         if len(values) > 1:
             listed = ", ".join(map(str, values))
-            yield f"the ranks have different values of {name} ({listed}): they did not train the same"
+            yield f"the ranks have different values of {name} ({listed}): they trained different models"
     if logs[0].facts["code"] != controller_code:
         yield "the ranks ran other measuring code than the controller of the study"
 
@@ -198,7 +198,8 @@ def _contradictory_tuning(logs: Sequence[rank_log.RankLog], configuration: Confi
         for message in tuning_contradictions(configuration, tuning):
             yield f"rank {log.rank}: {message}"
         if tuning != tuning_of_ranks[0]:
-            yield f"the library of rank {log.rank} is tuned as {tuning}, but that of rank 0 as {tuning_of_ranks[0]}"
+            first = tuning_of_ranks[0]
+            yield f"the library of rank {log.rank} is tuned as {tuning}, but the library of rank 0 as {first}"
 
 
 def _contradictory_communication(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
@@ -237,7 +238,7 @@ def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic
             yield Diagnostic(PROGRAM, message, Severity.ERROR)
     else:
         compared = logs[:1]
-        yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
+        yield Diagnostic(PROGRAM, "not checked whether parameters changed: the script does not measure them")
     if logs[0].facts["world_size"] > 1 and len(compared) == 1:
         yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
     for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):

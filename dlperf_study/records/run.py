@@ -79,7 +79,7 @@ def read_run(paths: RunPaths) -> Run:
             if path.exists() or is_expected:
                 telemetry.append(read_telemetry(path))
         except RecordError as error:
-            diagnostics.append(Diagnostic("telemetry", f"what the run used is not reported: {error}"))
+            diagnostics.append(Diagnostic("telemetry", f"the resources of the run are not reported: {error}"))
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
@@ -184,7 +184,7 @@ class DuplicateRuns:
             if earlier_run := self._runs.get(process):
                 host, pid, _ = process
                 same = f"rank {rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
-                return f"its {same} as in {earlier_run}: a copy is no repetition"
+                return f"its {same} as in {earlier_run}: a copy is not a repetition"
         self._runs |= dict.fromkeys(run.processes.values(), run.name)
         return ""
 

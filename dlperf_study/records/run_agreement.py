@@ -173,7 +173,7 @@ def _impossible_work(
             flops_per_second = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
             if flops_per_second > largest:
                 speed = f"{flops_per_second:.3g} FLOP/s"
-                yield f"rank {log.rank} would compute {speed}: its flops_per_sample can't be right"
+                yield f"rank {log.rank} would compute {speed}: its flops_per_sample is implausible"
 
 
 def contradictory_times(logs: Sequence[rank_log.RankLog], seconds: float | None) -> Iterator[str]:
@@ -243,7 +243,7 @@ def different_beginnings(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
     if logs[0].facts["communication"] != COLLECTIVES:
         return
     if len({log.end["initial_checksum"] for log in logs}) > 1:
-        yield "the ranks built models with different parameters, and divided a patchwork of them"
+        yield "the ranks built models with different parameters before sharding"
 
 
 def different_losses(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:

@@ -208,10 +208,10 @@ def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
             require_end(file)
             is_changed = _digest(file.read_bytes()) != digest
         except OSError as error:
-            yield f"{name} was there when the run ended, and can't be read: {error.strerror}"
+            yield f"{name} existed when the run ended, but cannot be read: {error.strerror}"
             continue
         except ValueError:
-            yield f"{name!a} can't be the name of a file: run.json was changed"
+            yield f"{name!a} is not a file name: run.json was changed"
             continue
         if is_changed:
             yield f"{name} was changed after the run"

@@ -1,5 +1,6 @@
 """The paragraphs of a paper on methods and results, from the runs of a study, not from its plan."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ MAX_THROUGHPUTS = 8
 
 
 def methods(dataset: Dataset) -> str:
-    """Return the paragraph as LaTeX; its citations are in ``references.bib``."""
+    """Return short paragraphs as LaTeX; their citations are in ``references.bib``."""
     runs = dataset.completed_runs
     facts = {"plan": dataset.plan, "version": __version__, "runs": len(runs), **_statistics(dataset)}
     facts["is_of_logs"] = bool(dataset.plan.ingested_from)
@@ -52,7 +53,8 @@ def methods(dataset: Dataset) -> str:
     environment = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, finalize=_escaped)
     environment.filters |= {"count": counted, "number": "{:g}".format}
     lines = environment.get_template("methods.tex.j2").render(facts).splitlines()
-    return " ".join(filter(None, map(str.strip, lines))) + "\n"
+    text = " ".join(filter(None, map(str.strip, lines)))
+    return re.sub(r" (?=\\paragraph)", "\n\n", text) + "\n"
 
 
 def _escaped(value: object) -> str:
@@ -62,17 +64,16 @@ def _escaped(value: object) -> str:
 def _training(dataset: Dataset) -> dict[str, Any]:
     """Return what was trained with which software, and on which machine."""
     runs, rows = dataset.completed_runs, dataset.measured
-    python = _known(runs, "python_version")
+    libraries, python = context.versions(runs), _known(runs, "python_version")
     return {
         "trained": _known(rows, _trained(dataset)),
         "parallelism": _parallelism(dataset),
-        "libraries": context.versions(runs),
         "devices": _counted_values(rows, "world_size", "device"),
         "kind": ": ".join(filter(None, (_known(runs, "device"), _known(runs, "device_name")))),
         "nodes": int(rows["nodes"].max()),
         "cores": _counted_values(runs, "cores", "core"),
         "interconnect": _known(runs, "interconnect"),
-        "under": listed(filter(None, (text_if(python, f"Python {python}"), _known(runs, "system")))),
+        "software": listed(filter(None, (libraries, text_if(python, f"Python {python}"), _known(runs, "system")))),
     }
 
 
@@ -88,7 +89,7 @@ def _parallelism(dataset: Dataset) -> str:
         trained_some = of_framework["model"].nunique() < rows["model"].nunique()
         only = text_if(trained_some, f"; {context.list_values(of_framework['model'])} only")
         parts.append(f"{display_name(name)} ({context.list_values(of_framework['strategy'])}{only})")
-    return f" by {listed(parts)},"
+    return f" by {listed(parts)}"
 
 
 def _settings(dataset: Dataset) -> dict[str, str]:
@@ -192,6 +193,8 @@ def _statistics(dataset: Dataset) -> dict[str, Any]:
         ratios = "rounds" if dataset.completed_runs["round"].notna().any() else "welch"
     significances = set(pd.concat(list(map(rows.__getitem__, SIGNIFICANCES.values()))).dropna())
     facts = {"has_interval": dataset.has_interval, "needed": MINIMUM_RUNS, "ratios": ratios}
+    facts |= {"looks": dataset.looks, "has_exposed": rows["exposed_communication_seconds"].notna().any()}
+    facts["has_speedups"] = rows.loc[~rows["is_baseline"], "speedup"].notna().any()
     return facts | {"has_significance": bool(significances), "has_equal": EQUAL in significances}
 
 

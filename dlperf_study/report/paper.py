@@ -130,7 +130,7 @@ def _table_notes(table: Table) -> Sequence[str]:
     if not concerned:
         return []
     verb = "has" if concerned == 1 else "have"
-    return [f"{counted(concerned, 'number')} of this table {verb} diagnostics, which the report of the study lists."]
+    return [f"{counted(concerned, 'number')} of this table {verb} diagnostics."]
 
 
 def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
@@ -155,13 +155,15 @@ def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) 
     """Return a figure for a column, or a page if too high."""
     kind, width = ("figure", COLUMN) if _inches(figure, COLUMN) <= _COLUMN_INCHES else ("figure*", PAGE)
     unused = [f"in the other width: figures/{name}" for of_file, name in names.items() if of_file is not width]
-    height = text_if(width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES, f"[height={_HIGHEST_INCHES}in]")
+    size = r"width=\columnwidth" if width is COLUMN else r"width=\textwidth"
+    if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES:
+        size = f"height={_HIGHEST_INCHES}in"
     explanation = f"{figure.page_caption or figure.caption}{context.quick_label(dataset)}"
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}} {latex_escaped(explanation)}"
     lines = (
         f"\\begin{{{kind}}}",
         r"\centering",
-        f"\\includegraphics{height}{{figures/{names[width]}}}% {''.join(unused) or 'too high for a column'}",
+        f"\\includegraphics[{size}]{{figures/{names[width]}}}% {''.join(unused) or 'too high for a column'}",
         f"\\caption{{{caption}}}",
     )
     return "\n".join([*lines, f"\\label{{fig:{dataset.plan.study}-{figure.name}}}", f"\\end{{{kind}}}"])

@@ -224,7 +224,7 @@ def devices_label(row: Any) -> str:
 def value_label(factor: str, value: Any) -> str:
     """Return a value that is understood alone: ``Batch per device 32``."""
     if factor == "global_batch" and not value:
-        return "global batch that can't be shared equally"
+        return "global batch that cannot be split equally"
     if is_missing(value):
         return f"{column_named(factor).label} not stated"
     if is_named_default(factor, value) and PARAMETERS[factor].default_name == "no limit":

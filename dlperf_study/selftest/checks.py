@@ -68,7 +68,7 @@ REQUIREMENTS = {
         f"within {per_cent(STEP_TOLERANCE)} of the known values"
     ),
     LINK: (
-        "An all-reduce over a link of known bandwidth: its time and the fitted bandwidth are within "
+        "An all-reduce over an interface of known bandwidth: its time and the fitted bandwidth are within "
         f"{per_cent(LINK_TOLERANCE)} of the known values"
     ),
     STRAGGLER: (
@@ -209,9 +209,7 @@ def _comparison(dataset: Dataset, kind: str, injected_slowdown: float) -> Compar
     study = dataset.plan.study
     values = row[["relative_throughput", "relative_throughput_low", "relative_throughput_high"]].astype(float)
     if values.isna().any() or pd.isna(row["significance"]):
-        raise RecordError(
-            f"study {study}: {row['configuration_id']} has no significance; the report of that study says why"
-        )
+        raise RecordError(f"study {study}: {row['configuration_id']} has no significance; see the report of that study")
     reference = measured_row(dataset, rows["is_reference"].astype(bool))
     true_ratio = (1 + _injected_share(reference)) / (1 + _injected_share(row))
     name = study.removeprefix(f"{SELFTEST}_")

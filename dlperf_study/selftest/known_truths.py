@@ -75,9 +75,8 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     fitted = carried_bits / slope.mean
     bandwidth = Comparison(checks.LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
     observation = (
-        f"a transfer takes {_describe_value(communication_time, 1, 's')} and the link allows {true_seconds:.4g} s; "
-        "the fitted "
-        f"bandwidth is {_describe_value(bandwidth, 1e6, 'Mbit/s')} and that of the link {bits_per_second / 1e6:.4g}"
+        f"a transfer takes {_describe_value(communication_time, 1, 's')}, true {true_seconds:.4g} s; "
+        f"fitted bandwidth {_describe_value(bandwidth, 1e6, 'Mbit/s')}, true {bits_per_second / 1e6:.4g} Mbit/s"
     )
     comparisons = [communication_time, bandwidth]
     return checks.check_result(checks.LINK, _are_near(comparisons, checks.LINK_TOLERANCE), observation, comparisons)

@@ -73,13 +73,13 @@ class BatchSearch:
                 bounds.append(f"below {self.too_large}")
             return ", ".join([*bounds, f"at most {counted(self.trials_left, 'short run')} left"])
         if not self.fitting:
-            return f"none, {self.micro_batches} does not fit"
+            return f"none, out of memory at {self.micro_batches}"
         fitting = str(self.fitting)
         if self.micro_batches > 1:
             fitting += f" in {self.micro_batches} micro-batches"
         if self.too_large:
-            return f"{fitting}, {self.too_large} does not fit"
-        return f"{fitting}, none larger is tried"
+            return f"{fitting}, out of memory at {self.too_large}"
+        return f"{fitting}, the largest that is tried"
 
 
 def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], RunStatus | None]) -> BatchSearch:

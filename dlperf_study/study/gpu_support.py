@@ -87,7 +87,7 @@ class GpuQuestion:
                 yield f"{self.library} on {node} has {support.build}, but on {first} {reference.build}"
             for gpu in dict.fromkeys(support.gpus):
                 if not is_named(device_name, gpu):
-                    yield f"{node} has {gpu}, but the cluster file says {device_name!r}; write device_name: {gpu}"
+                    yield f"{node} has {gpu}, but the cluster file has {device_name!r}; write device_name: {gpu}"
 
 
 def is_named(device_name: str, measured: str) -> bool:

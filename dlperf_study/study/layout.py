@@ -67,7 +67,7 @@ class Layout:
     def coordinates(self, rank: int) -> Coordinates:
         """Return the position of a rank; raises ValueError for others."""
         if not 0 <= rank < self.devices:
-            raise ValueError(f"rank {rank} is none of {self.devices}")
+            raise ValueError(f"rank {rank} is not one of {self.devices} ranks")
         position = {}
         for name in reversed(DIMENSIONS):
             rank, position[name] = divmod(rank, getattr(self, name))

@@ -198,7 +198,7 @@ class Plan(StudyFacts):
         if any(amounts) or any(entry.configuration.global_batch for entry in self.runnable):
             return ""
         return (
-            "how many samples a step has is not stated: runs have times of steps, but no throughput and no speedup; "
+            "the samples per step are not stated: runs get step times, but no throughput and no speedup; "
             "samples_per_step, tokens_per_step or batch_per_device states it"
         )
 
@@ -232,7 +232,7 @@ class Plan(StudyFacts):
             _check_denominators(plan.entries, path)
             _check_factors(plan.factors, plan.entries, path)
         except RecordError as error:
-            raise RecordError(f"{error}; plan the study again with `{command}`") from error
+            raise RecordError(f"{error}; `{command}` writes the plan again") from error
         return plan
 
 
@@ -282,9 +282,9 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
 def _not_shared(configuration: Configuration) -> str:
     layout = configuration.layout
     if layout.devices_per_replica == 1:
-        return f"can't be shared equally by {layout.replicas} devices"
+        return f"cannot be split equally over {layout.replicas} devices"
     groups = wording.counted(layout.replicas, "group")
-    return f"can't be shared equally by {groups} of {wording.counted(layout.devices_per_replica, 'device')}"
+    return f"cannot be split equally over {groups} of {wording.counted(layout.devices_per_replica, 'device')}"
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:

@@ -63,19 +63,19 @@ def describe(
     parts = [_head(plan, earlier_runs)]
     if unmeasured:
         names = " and ".join(f"{count} {purpose}" for purpose, count in unmeasured.items())
-        parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
+        parts[0] += f"\nNot counted above: {names} runs, which give no numbers."
     parts.extend(f"Note: {sentence}." for sentence in (*plan.notes, *earlier_runs.not_counted))
     if plan.runnable:
         parts.append(_runnable(plan, earlier_runs, complete))
     if earlier_runs.not_fitting:
         table = _numbered_table(plan, "reason", earlier_runs.not_fitting, complete)
-        parts.append(f"Does not fit in memory, and is not run again:\n{table}")
+        parts.append(f"Out of memory, not run again:\n{table}")
     if searches:
         bounds_by_identity = {configuration_id: bounds.description for configuration_id, bounds in searches.items()}
         table = _numbered_table(plan, "batch", bounds_by_identity, complete)
         parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{table}")
     if plan.unsupported:
-        parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
+        parts.append(f"Not supported here:\n{_unsupported(plan, complete)}")
     return "\n\n".join(parts)
 
 
@@ -96,7 +96,7 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
         configuration_id = entry.configuration.configuration_id
         runs_left = entry.configuration.repetitions - earlier_runs.done.get(configuration_id, 0)
         seconds += runs_left * earlier_runs.run_seconds.get(configuration_id, mean)
-    return f"{sentence}, about {wording.duration(seconds)} if they take as long as those that are done."
+    return f"{sentence}, about {wording.duration(seconds)} by the finished runs."
 
 
 def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
@@ -116,9 +116,9 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
         if plan.target_ci is not None:
             looks = " or ".join(map(str, plan.rounds.looks))
-            target = f"as soon as all intervals are within ± {100 * plan.target_ci:g} %"
+            target = f"as soon as all CIs are within ± {100 * plan.target_ci:g} %"
             if plan.time_budget_minutes is not None:
-                target += f", within {plan.time_budget_minutes:g} min"
+                target += f"; time budget {plan.time_budget_minutes:g} min"
             lines.append(f"Measuring ends after {looks} rounds, {target}.")
         if plan.order == SEQUENTIAL:
             lines.append("Runs are measured in sequential order: ratios get no CI and no test.")
@@ -156,11 +156,11 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
         notes.append(f"The same in all: {', '.join(values)}.")
     if not is_whole:
         rows.insert(ENDS, ["…"] * len(headings))
-        notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them.")
+        notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; `plan --all` lists them.")
         for kind in kinds:
             if count := sum(entry.denominator(kind) not in row_numbers for entry in entries):
                 configurations = wording.counted(count, "configuration")
-                notes.append(f"{configurations}: no {_COMPARED[kind]}, because the {kind} can't run here.")
+                notes.append(f"{configurations}: no {_COMPARED[kind]}, because the {kind} is not supported here.")
     return "\n".join([terminal.text_table(headings, rows), *notes])
 
 
@@ -191,7 +191,7 @@ def _denominator(entry: Entry, kind: grid.Denominator, row_numbers: Mapping[str 
         return "itself"
     if configuration_id in row_numbers:
         return f"#{row_numbers[configuration_id]}"
-    return f"can't run here: no {_COMPARED[kind]}"
+    return f"no {_COMPARED[kind]} ({kind} not supported here)"
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
@@ -207,7 +207,7 @@ def _unsupported(plan: Plan, complete: bool) -> str:
         rows.append(("…", f"{len(counts) - len(listed)} other reasons"))
     several = "; some have several reasons" if counts.total() > len(entries) else ""
     table = terminal.text_table(("configurations", "reason"), rows)
-    return f"{table}\nplan with --all lists the {len(entries)} configurations{several}."
+    return f"{table}\n`plan --all` lists the {len(entries)} configurations{several}."
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
@@ -216,7 +216,7 @@ def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], comple
     if complete or len(rows) <= LONGEST_LIST:
         return terminal.text_table(("#", heading), rows)
     table = terminal.text_table(("#", heading), rows[:LONGEST_LIST])
-    return f"{table}\nplan with --all lists the {len(rows)} configurations."
+    return f"{table}\n`plan --all` lists the {len(rows)} configurations."
 
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
@@ -224,12 +224,12 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     timed = [entry.configuration for entry in entries if entry.configuration.configuration_id in run_seconds]
     seconds = sum(run_seconds[configuration.configuration_id] * configuration.repetitions for configuration in timed)
     if len(timed) == len(entries):
-        return f"All runs take about {wording.duration(seconds)}, as long as earlier ones took here."
+        return f"Duration: about {wording.duration(seconds)}, by earlier runs here."
     if timed:
         number = wording.counted(len(entries), "configuration")
         return (
-            f"The runs of {len(timed)} of the {number} take about {wording.duration(seconds)}, "
-            "as long as earlier ones took here. The duration of the others is unknown."
+            f"Duration: about {wording.duration(seconds)} for {len(timed)} of {number}, by earlier runs here; "
+            "unknown for the others."
         )
     configurations = [entry.configuration for entry in entries]
     least = sum(each.measured_seconds * each.repetitions for each in configurations)
@@ -241,4 +241,7 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     bounds += f"at most {wording.duration(most)} by their timeouts"
     if len(limits) == 1:
         bounds += f" of {wording.duration(max(limits))} each"
-    return f"Duration: unknown before the first run here; {bounds}. After each run the study prints the time left."
+    return (
+        f"Duration: unknown, because no run was measured here before; {bounds}. "
+        "The time left is printed after the first run."
+    )

@@ -14,14 +14,14 @@ from dlperf_study.study import environment_variables, validation
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
 
-_SECRET_REMEDY = "name a variable that has it in pass_environment, and let the program read that"
+_SECRET_REMEDY = "let your script read it from an environment variable, and name the variable in pass_environment"
 
 
 def secret_problem(arguments: Sequence[str]) -> str:
     """Return what is wrong with arguments if one has a secret."""
     secrets = environment_variables.secrets_in(arguments)
     if secrets:
-        return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}"
+        return f"has {secrets[0]}, which the run records would show; {_SECRET_REMEDY}"
     return ""
 
 
@@ -66,7 +66,7 @@ Expression = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int
 class ProgramSection(validation.Section):
     """A training program of the user, and how a run starts it."""
 
-    name: Annotated[str, AfterValidator(_check_name)] = Field(description="what pages call it")
+    name: Annotated[str, AfterValidator(_check_name)] = Field(description="name in the report")
     folder: str = Field(
         default=".", min_length=1, description="its files, from the folder of this file; copied for each run"
     )

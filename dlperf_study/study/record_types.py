@@ -52,7 +52,7 @@ class FormatNumber:
 
     def _check(self, value: int) -> int:
         if value > self._number:
-            raise ValueError(f"a later version of this package wrote it, and this one reads format {self._number}")
+            raise ValueError(f"a later version of this package wrote it; this version reads format {self._number}")
         if value < self._number:
             raise ValueError(f"this program reads format {self._number}")
         return value

@@ -60,7 +60,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
 def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
     """Return the mapping in the bytes of a YAML file named ``file``."""
     if len(data) > MAX_BYTES:
-        raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes; no study or cluster file needs so many")
+        raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes, the maximum of a study or cluster file")
     try:
         content = yaml.load(data.decode(), Loader=StrictLoader)
     except yaml.MarkedYAMLError as error:
@@ -134,7 +134,7 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
     )
     if kind == "study" and StudyPaths.of(name_of_file).plan_file.exists():
         folder = display_path(StudyPaths.of(name_of_file).folder)
-        suggestion = f"{folder} is of a study file in a different folder, or of logs: give the path of the file; "
+        suggestion = f"{folder} belongs to a study file in a different folder, or to logs: give the path of the file; "
     has = "have" if len(_folders(kind)) > 1 else "has"
     return f"there is no {kind} {name_of_file!r}; {suggestion}{_shown(kind)} {has} {', '.join(names) or 'none'}"
 
@@ -192,10 +192,18 @@ class StrictLoader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             # The values of an anchor count again wherever it is named.
             if id(node) not in self._values_of:
-                raise _error(event, "an anchor named within itself: the value would never end")
+                raise _error(event, "an anchor within its own value; remove it")
             self._count(event, depth=0, values=self._values_of[id(node)] - 1)
         self._values_of[id(node)] = self._values - values_before
         self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        """Compose a text, a number or a key, unless it has a null byte."""
+        node = super().compose_scalar_node(anchor)
+        if "\0" in node.value:
+            # No argument, variable or path of a process can have one.
+            raise _error(node, "a null byte (\\0); remove it", key_path(self._location))
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -229,7 +237,7 @@ class StrictLoader(yaml.SafeLoader):
 
     def _digits(self, node: yaml.ScalarNode) -> str:
         if len(node.value) > MAX_DIGITS:
-            problem = f"a number of {len(node.value)} digits; the most are {MAX_DIGITS}"
+            problem = f"a number of {len(node.value)} digits; the maximum is {MAX_DIGITS}"
             raise _error(node, problem, self._keys[id(node)])
         return str(node.value)
 
@@ -238,7 +246,7 @@ class StrictLoader(yaml.SafeLoader):
         if self._depth > MAX_DEPTH:
             raise _error(event, f"lists and mappings nested more than {MAX_DEPTH} deep")
         if self._values > MAX_VALUES:
-            raise _error(event, f"more than {MAX_VALUES:,} values, those that anchors repeat included")
+            raise _error(event, f"more than {MAX_VALUES:,} values, including repetitions by anchors")
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:

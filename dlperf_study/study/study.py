@@ -18,8 +18,8 @@ from dlperf_study.study.program import AMOUNTS, program_values
 SECTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
 #: Pages of earlier versions, with what to do about them in a study file.
 FORMER_SECTIONS = {
-    "replication": "leave it out: the page of published has its tables",
-    "compliance": "leave it out: the page of quality has its rules",
+    "replication": "leave it out: the section published has its tables",
+    "compliance": "leave it out: the section quality has its rules",
 }
 #: The section that needs a declared reference, the one that needs published sources, and the one on further sizes.
 COMPARISON, PUBLISHED, PREDICTION = "comparison", "published", "prediction"
@@ -239,7 +239,7 @@ class Study(StudyFile):
             devices = wording.counted(replicas, "device")
             raise self.error(
                 f"program.samples_per_step is {samples:g} for {self._format(values)}, but batch_per_device is {batch} "
-                f"on {devices}; give the batch of a part of a step another name, as micro_batch"
+                f"on {devices}; give the batch of a gradient accumulation step another name, such as micro_batch"
             )
         return shared_batch(int(samples), replicas)
 
@@ -262,7 +262,8 @@ class Study(StudyFile):
         """
         denominator = self._declared(point, kind)
         if self._declared(denominator, kind) != denominator:
-            raise self.error(f"{kind}: the {kind} of {self._format(point)} has a different {kind} itself")
+            message = f"the {kind} of {self._format(point)} has another {kind} itself"
+            raise self.error(f"{kind}: {message}; a {kind} must be its own {kind}")
         return denominator
 
     def missing_denominator(self, point: grid.Point, kind: grid.Denominator) -> StudyFileError:

@@ -68,11 +68,11 @@ def _check_name(path: Path) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise StudyFileError(f"{file}: a study's name is made of lower-case letters, digits and underscores")
     if is_selftest(name) and path.resolve().parent != resources.PARAMS / SELFTEST:
-        raise StudyFileError(f"{file}: a name that begins with {SELFTEST} is one of the self-test's; rename it")
+        raise StudyFileError(f"{file}: names that begin with {SELFTEST} are reserved for the self-test; rename it")
     ours = resources.PARAMS / "studies" / f"{name}.yaml"
     if ours.is_file() and ours != path.resolve():
         shown = strict_yaml.display_path(ours)
-        raise StudyFileError(f"{file}: its name is that of {shown}, and both would write to outputs/{name}; rename it")
+        raise StudyFileError(f"{file}: {shown} has the same name, and both would write to outputs/{name}; rename it")
 
 
 def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick: bool) -> Study:
@@ -138,7 +138,7 @@ def _check_size(study: Study) -> None:
         sources = "factors and include give" if study.include else "factors give"
         raise study.error(
             f"{sources} {points:,} points, more than max_configurations, which is {study.max_configurations:,}; "
-            f"leave out a factor or values, or write max_configurations: {points} if you mean it"
+            f"leave out a factor or values, or write max_configurations: {points}"
         )
 
 
@@ -148,9 +148,9 @@ def _check_batch(study: Study) -> None:
     for rule in (*study.baseline, *study.rules("reference")):
         parts += (rule.where, rule.values)
     if any(derived_batch in part for part in parts):
-        raise study.error(f"{derived_batch} can't be given, because scaling is {study.scaling}; give {fixed_batch}")
+        raise study.error(f"{derived_batch} cannot be given, because scaling is {study.scaling}; give {fixed_batch}")
     if study.scaling == "strong" and study.largest_batch is not None:
-        raise study.error("largest_batch can't be given, because scaling is strong: devices share the global batch")
+        raise study.error("largest_batch cannot be given, because scaling is strong: devices share the global batch")
     if study.scaling == "strong" and not study.program and not study.gives(fixed_batch):
         raise study.error(f"{fixed_batch} is missing, because scaling is strong; give it in constants or in factors")
 
@@ -162,7 +162,7 @@ def _check_target_ci(study: Study) -> None:
             raise study.error("max_repetitions is given, but target_ci is not; give target_ci or leave it out")
         return
     if study.order != INTERLEAVED:
-        raise study.error(f"target_ci needs order: {INTERLEAVED}, because blocks have no interval of a ratio")
+        raise study.error(f"target_ci needs order: {INTERLEAVED}, because ratios get no CI in sequential order")
     repetitions = study.measurement.get("repetitions", REPEATS_OF_INTERVAL)
     if repetitions < REPEATS_OF_INTERVAL:
         raise study.error(
@@ -182,8 +182,8 @@ def _check_breakdown(study: Study) -> None:
     most = max(1, repetitions - REPEATS_OF_INTERVAL + 1)
     if first > most:
         raise study.error(
-            f"measurement.breakdown_from is {first}; with repetitions {repetitions} it must be at most {most}, so that "
-            f"an interval of a part of a step has {REPEATS_OF_INTERVAL} runs"
+            f"measurement.breakdown_from is {first}; with repetitions {repetitions} it must be at most {most}, "
+            f"because the CI of a step component needs {REPEATS_OF_INTERVAL} runs"
         )
 
 
@@ -203,10 +203,12 @@ def _check_program(study: Study) -> None:
             raise study.error(f"factors.{name}: the program's command has no placeholder {{{name}}}")
     for name in ("framework", "strategy"):
         if study.gives(name):
-            raise study.error(f"{name} can't be given for a program; give a placeholder another name")
+            raise study.error(f"{name} cannot be given for your own script; give the placeholder another name")
     for name in study.measurement:
         if name not in PROGRAM_MEASUREMENT:
-            raise study.error(f"measurement.{name} can't be given for a program; {', '.join(PROGRAM_MEASUREMENT)} can")
+            raise study.error(
+                f"measurement.{name} is not supported for scripts; supported are {', '.join(PROGRAM_MEASUREMENT)}"
+            )
 
 
 def _check_section(study: Study, section: str, key: str, is_given: bool, needed: str) -> None:

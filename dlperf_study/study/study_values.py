@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from dlperf_study.core.wording import closest
+from dlperf_study.core.wording import closest, suggestion
 from dlperf_study.study.configuration import parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
@@ -146,7 +146,7 @@ def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterVa
 
     def check(name: str) -> str:
         if name not in valid_names():
-            raise ValueError(f"{closest(name, valid_names())}the {kind} are {', '.join(valid_names())}")
+            raise ValueError(suggestion(name, kind, valid_names()))
         return name
 
     return AfterValidator(check)
@@ -162,7 +162,7 @@ def _share(given: object) -> object:
     if not percentage:
         remedy = ""
         if given in COMPUTED_IN or closest(given, COMPUTED_IN):
-            remedy = "; the number format is a parameter, precision below constants or factors"
+            remedy = "; the dtype is the parameter precision, below constants or factors"
         raise ValueError(f"write a percentage, as in target_ci: 2 %{remedy}")
     share = float(percentage[1]) / 100
     if not MIN_TARGET_CI <= share <= MAX_TARGET_CI:

@@ -100,8 +100,7 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
             return f"unknown key {key_path(location)}; it is named {new} now, a key of the file itself"
         if elsewhere := _other_section(str(location[-1]), section, keys):
             return f"unknown key {key_path(location)}; it belongs {elsewhere}"
-        suggestion = wording.closest(str(location[-1]), keys[section])
-        return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
+        return f"unknown key {key_path(location)}; {wording.suggestion(str(location[-1]), 'keys', keys[section])}"
     if location[-1] == "order" and error["input"] in tuple(renamed.ORDERS):
         return f"order is {error['input']!r}; it is named {renamed.ORDERS[error['input']]} now"
     if location[0] == "constants" and isinstance(error["input"], list):
@@ -225,7 +224,7 @@ def _half_pair(text: str) -> str:
         return ""
     for location, string in _strings(value, []):
         if re.search("[\ud800-\udfff]", string):
-            return f"{ascii(key_path(location))[1:-1]} is {string!a}, which is no text: half a pair of surrogates"
+            return f"{ascii(key_path(location))[1:-1]} is {string!a}, which is not text: half a pair of surrogates"
     return ""
 
 

@@ -75,7 +75,7 @@ def test_measured_runs_are_no_study_file(capsys):
     plan_file.parent.mkdir(parents=True)
     plan_file.touch()
     line = one_line((main(["plan", "mine"]), *capsys.readouterr()))
-    assert f"{plan_file.parent} is of a study file in a different folder" in line
+    assert f"{plan_file.parent} belongs to a study file in a different folder" in line
     assert "give the path of the file" in line
 
 

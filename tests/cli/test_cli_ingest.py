@@ -45,7 +45,7 @@ def test_refused_runs_are_printed_with_their_reason_and_none_usable_is_an_error(
     logs[0].write_text(logs[0].read_text()[:2000])
     assert main(["ingest", str(folder), "--no-report", "--yes"]) == 0
     output = capsys.readouterr().out
-    [refused] = [line for line in output.splitlines() if line.startswith("refused: ")]
+    [refused] = [line for line in output.splitlines() if line.startswith("rejected: ")]
     assert logs[0].relative_to(folder).as_posix() in refused
     assert stable(output) == snapshot(name="one refused")
     for log in logs:

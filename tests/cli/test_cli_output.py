@@ -146,7 +146,7 @@ sys.exit(command_line.do(["completion", "bash"]))
 
 @pytest.mark.parametrize(
     ("reasons", "expected"),
-    [(("a",), "a"), (("a", "a"), "a"), (("a", "b"), "a; `plan` has the other reasons")],
+    [(("a",), "a"), (("a", "a"), "a"), (("a", "b"), "a; `plan` lists the other reasons")],
 )
 def test_where_nothing_can_run_the_first_reason_is_said_and_where_others_are(reasons, expected):
     entries = [SimpleNamespace(unsupported=reason) for reason in reasons]

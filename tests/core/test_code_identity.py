@@ -82,7 +82,7 @@ def test_only_a_change_of_what_is_imported_changes_the_code(file, text, is_same,
         (None, ""),
         (describe_controller_code(ROOT), ""),
         (f"0ther 0ther {ROOT[0]} {PACKAGE_FOLDER}", "changed since"),
-        (f"0ther 0ther {ROOT[0]} /else where", "the controller runs that in /else where, this process"),
+        (f"0ther 0ther {ROOT[0]} /else where", "the controller runs the code in /else where, this process"),
     ],
 )
 def test_a_process_with_other_code_than_its_driver_says_where_both_are(controller, reason):

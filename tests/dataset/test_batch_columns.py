@@ -40,7 +40,7 @@ def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"status": "failed", "reason": "ValueError: no"}, "the trial of 3: failed: ValueError: no"),
+        ({"status": "failed", "reason": "ValueError: no"}, "the run with batch 3: failed: ValueError: no"),
         ({"code": "other"}, "at least 2, below 4, at most 1 short run left"),
         ({"seconds": "long"}, "seconds is 'long', which is not a number"),
     ],

@@ -79,7 +79,7 @@ def test_where_nothing_is_exchanged_every_run_is_its_computation(dataset):
 def test_a_dash_says_that_the_run_trained_alone(dataset):
     run = next(row for row in dataset.runs.itertuples() if row.configuration_id == TWO.configuration_id)
     reasons = {explain_missing_of_run(run, column) for column in (*PARTS, "overlap", "broken_down_step_seconds")}
-    assert reasons == {"this run trained alone: measured from run 4 on"}
+    assert reasons == {"measured from run 4 on (breakdown_from)"}
     first = next(row for row in dataset.runs.itertuples() if row.configuration_id == ONE.configuration_id)
     assert explain_missing_of_run(first, "communication_seconds") == "nothing to communicate"
 

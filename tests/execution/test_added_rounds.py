@@ -17,7 +17,7 @@ from tests.execution.constructed import measure_here, perform_one
 
 #: Seconds that each run takes by the clock of these tests.
 RUN_SECONDS = 60.0
-WANTED = "the target precision is not reached"
+WANTED = "the target CI is not reached"
 
 
 @pytest.fixture
@@ -54,11 +54,11 @@ def of_round(plan: Plan, number: int) -> list[tuple[str, int]]:
 
 
 def test_rounds_of_all_configurations_are_added_as_long_as_there_is_a_reason(plan, measured):
-    result, printed = run(plan, ["the target precision is not reached", "background load disturbed runs"])
+    result, printed = run(plan, ["the target CI is not reached", "background load disturbed runs"])
     assert sorted(measured[9:12]) == of_round(plan, 4)
     assert sorted(measured[12:]) == of_round(plan, 5)
     assert result.measured == 15
-    assert "round 4 is added: the target precision is not reached" in printed
+    assert "round 4 is added: the target CI is not reached" in printed
     assert "round 5 is added: background load disturbed runs" in printed
 
 

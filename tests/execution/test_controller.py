@@ -127,11 +127,11 @@ def test_what_a_run_waits_for_is_told_once(tmp_path, monkeypatch):
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
     run.paths.waiting.parent.mkdir(parents=True)
-    run.paths.waiting.write_text("waits until this machine is quiet, says a run that was interrupted\n")
+    run.paths.waiting.write_text("waits until this machine is idle, says a run that was interrupted\n")
     measured = Measurement(SMALL, CLUSTER, [run])
     assert measured.news() == []
-    run.paths.waiting.write_text("waits until this machine is quiet\n")
-    assert measured.news() == ["waits until this machine is quiet"]
+    run.paths.waiting.write_text("waits until this machine is idle\n")
+    assert measured.news() == ["waits until this machine is idle"]
     assert measured.news() == []
 
 

@@ -50,7 +50,7 @@ def test_a_set_that_the_cluster_does_not_name_is_a_reason():
 def test_a_set_that_is_not_made_yet_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "made_image_datasets", lambda: {"pictures": str(tmp_path / "pictures")})
     assert image_dataset_obstacle(reading(), with_pictures(tmp_path / "pictures")) == (
-        "image_dataset pictures is not made yet; `make data` makes it"
+        "image_dataset pictures does not exist yet; `make data` makes it"
     )
 
 

@@ -46,8 +46,8 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
     assert 1 <= largest < 8
     assert (ended[8], ended[largest + 1]) == ("out_of_memory", "out_of_memory")
     assert set(ended.values()) == {"completed", "out_of_memory"}
-    assert f"    largest batch per device: {largest}, {largest + 1} does not fit\n" in done.stdout
-    assert "does not fit in memory: paddle" not in done.stdout
+    assert f"    largest batch per device: {largest}, out of memory at {largest + 1}\n" in done.stdout
+    assert "out of memory: paddle" not in done.stdout
 
     dataset = collect(place.study)
     [row] = dataset.configurations.itertuples()
@@ -57,7 +57,7 @@ def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_st
     memory = tables.memory(dataset)
     assert (memory.column("Largest batch"), memory.column("Probes")) == ([str(largest)], [str(len(ended))])
 
-    assert f"1  {largest}, {largest + 1} does not fit" in place.command("plan").stdout
+    assert f"1  {largest}, out of memory at {largest + 1}" in place.command("plan").stdout
     shutil.rmtree(place.configuration("-b8-").folder)
     again = place.command("run --no-report")
     assert again.stdout.count("run 1 …") == 1

@@ -46,20 +46,20 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
     assert "MemoryError: (ResourceExhausted) Fail to alloc memory" in facts["reason"]
     assert facts["seconds"] < 60
     assert [path.name for path in (place.configuration(LARGE).folder / "runs").iterdir()] == ["1"]
-    assert done.stdout.count(f"    does not fit in memory: {facts['reason']}") == 1
+    assert done.stdout.count(f"    out of memory: {facts['reason']}") == 1
     assert place.run_facts(SMALL, repetition=2)["status"] == "completed"
     assert not left_over()
 
     again = place.command("run --no-report")
     assert again.returncode == 0
-    assert "nothing to do: 2 runs, all measured already\ndoes not fit in memory: " in again.stdout
+    assert "nothing to do: 2 runs, all measured already\nout of memory: " in again.stdout
     planned = place.command("plan").stdout
-    assert f"Does not fit in memory, and is not run again:\n#  reason\n2  {facts['reason']}\n" in planned
+    assert f"Out of memory, not run again:\n#  reason\n2  {facts['reason']}\n" in planned
     assert "in 2 runs." in planned
 
     dataset = collect(place.study)
     diagnostics = dataset.select_diagnostics(place.configuration(LARGE).folder.name)
-    in_memory = diagnostics[diagnostics["message"].str.contains("does not fit in memory")]
+    in_memory = diagnostics[diagnostics["message"].str.contains("out of memory: ")]
     assert in_memory["severity"].tolist() == ["note"]
     assert "error" not in set(dataset.diagnostics["severity"]) - set(in_memory["severity"])
 

@@ -31,7 +31,7 @@ def test_what_can_run_here():
         ({"framework": "padle_ps"}, "study test: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are "),
         (
             {"model": "resnet5"},
-            "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases? ",
+            "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases?",
         ),
         ({"data_loader": "fils"}, "study test: data_loader is 'fils'; did you mean files? the data loaders are "),
         (
@@ -112,7 +112,7 @@ def test_what_a_python_lacks_is_a_reason_and_hides_no_other_one(tmp_path):
     reason = unsupported_here(replace(configuration(), strategy="async"), cluster)
     exited = f"{unusable} -m dlperf_study.machines.cluster.software exited with code 1: No module named dlperf_study"
     assert reason.startswith(f"the Python for paddle_collective can't be used: {exited}")
-    assert reason.endswith("; and strategy async is not built for paddle_collective (built: all_reduce)")
+    assert reason.endswith("; and strategy async is not supported by paddle_collective (supported: all_reduce)")
     assert "not installed" not in reason
 
 

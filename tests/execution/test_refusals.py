@@ -53,7 +53,7 @@ def test_one_that_starts_or_another_reason_ends_it():
     refusals.forget(LARGE)
     assert not refusals.would_refuse(LARGE)
     refusals = refused(SMALL)
-    refusals.add(LARGE, "run 1 failed: Slurm refused the job: invalid partition")
+    refusals.add(LARGE, "run 1 failed: Slurm rejected the job: invalid partition")
     assert not refusals.would_refuse(LARGE)
 
 
@@ -101,5 +101,5 @@ def test_a_study_asks_the_nodes_twice_and_then_no_more(plan, constructed_runs, m
     printed: list[str] = []
     run_study(plan, load_cluster(plan.cluster), printed.append)
     assert len(started) == expected
-    refusals = [line for line in printed if "the nodes refused two configurations of paddle_collective" in line]
+    refusals = [line for line in printed if "the nodes rejected two configurations of paddle_collective" in line]
     assert bool(refusals) is was_refused

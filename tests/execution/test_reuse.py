@@ -45,7 +45,7 @@ def test_runs_of_another_cluster_are_counted_and_so_is_that_it_is_this_machine(p
     [sentence] = sentences(plan)
     assert sentence.startswith("4 runs of cluster busy ")
     assert ("this machine" in sentence) is is_here
-    assert sentence.endswith("with --cluster busy they do")
+    assert sentence.endswith("choose --cluster busy to use them")
     assert sentence == snapshot
 
 
@@ -110,7 +110,7 @@ def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan,
         run_record.write(facts | {"cache_key": "0" * 64, "cache_key_parts": parts}, run)
     assert set(sentences(plan)) == {
         "1 run of this plan does not count: device gpu then, cpu now",
-        "1 run of this plan does not count: another version computed the fingerprint",
+        "1 run of this plan does not count: another version computed the cache key",
     }
 
 

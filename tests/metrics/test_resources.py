@@ -205,7 +205,7 @@ def test_a_power_cap_is_a_note_heat_a_warning_and_idle_no_limit(paths):
     assert diagnosed(sampled(paths, clock_limits=0x1)) == {}
     set_by_user = sampled(paths, clock_limits=0x2)
     assert run_row(set_by_user)["clock_limited_share"] == 0.0
-    assert "is set by somebody" in diagnosed(set_by_user)["sm_clock"][1]
+    assert "is set by a user" in diagnosed(set_by_user)["sm_clock"][1]
 
 
 def test_a_lowered_power_limit_is_diagnosed(paths, snapshot):

@@ -59,7 +59,7 @@ def test_sources_of_one_laboratory_count_once_and_not_for_itself(tested_by):
 def test_the_reason_is_that_of_what_was_measured():
     assert "16 times" in intervals.tested_score(TWO_NODES, 32)
     assert "fixed" in intervals.tested_score(curve({1: 100.0, 2: 190.0}, scaling=STRONG), 4)
-    assert "nodes are not known" in intervals.tested_score(curve({1: 100.0, 2: 190.0}, Unit.WORKER), 4)
+    assert "nodes are unknown" in intervals.tested_score(curve({1: 100.0, 2: 190.0}, Unit.WORKER), 4)
     assert "smaller" in intervals.tested_score(TWO_NODES, 1)
 
 

@@ -197,7 +197,7 @@ def test_a_record_that_names_a_file_that_can_not_be_is_one_reason(paths, name):
     facts["files"] |= {name: "0" * 64}
     paths.run_file.write_text(json.dumps(facts))
     if name == "\udce9":
-        with pytest.raises(RecordError, match=r"run\.json: .*no text"):
+        with pytest.raises(RecordError, match=r"run\.json: .*not text"):
             read_run(paths)
     else:
         assert "name" in reason(paths) or "was there when the run ended" in reason(paths)

@@ -86,7 +86,7 @@ def test_an_intact_study_has_no_diagnostic_about_its_evidence(damaged_study):
 @pytest.mark.parametrize(
     ("line", "values", "message"),
     [
-        (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is no text"),
+        (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is not text"),
         (TRAINING, {"step_seconds": "fast"}, "line 4: step_seconds is 'fast', which is not a list"),
     ],
 )
@@ -105,5 +105,5 @@ def test_a_folder_that_is_no_repetition_is_one_diagnostic_and_the_other_runs_cou
     run = second_run(study).folder
     run.rename(run.with_name(name))
     message = not_counted(study)
-    assert message.endswith(": not counted: the name of a run's folder is its repetition, an integer from 1")
+    assert message.endswith(": not counted: a run's folder is named after its repetition, an integer from 1")
     assert "runs/" in message

@@ -55,7 +55,7 @@ def test_cards_are_those_of_the_network_that_is_used():
 )
 def test_another_link_in_the_cluster_file_is_a_contradiction(name, link, nodes, message):
     [contradiction] = link_contradictions(sample(name), link, nodes)
-    assert contradiction == f"{message}, but the cluster file says interconnect: {link}"
+    assert contradiction == f"{message}, but the cluster file has interconnect: {link}"
 
 
 def test_only_what_is_stated_as_it_is_contradicts_nothing():

@@ -58,6 +58,20 @@ def test_the_document_compiles_and_nothing_is_too_wide(paths):
     assert f"/speedup}}{{{cell.text}$\\times$~{cell.interval}}} % Speedup" in macros
 
 
+def test_methods_are_paragraphs_with_formulas_and_figures_fit_their_column(paths):
+    write_titled(paths, mixed_entries())
+    paper = write_paper(paths)
+    text = (paper / "methods.tex").read_text(encoding="utf-8")
+    titles = ["Workload", "System", "Runs", "Measurement", "Scaling", "Statistics"]
+    assert re.findall(r"^\\paragraph\{(\w+)\.\}", text, re.MULTILINE) == titles
+    assert text.count(r"\[") == text.count(r"\]") == 5
+    document = (paper / "paper.tex").read_text(encoding="utf-8")
+    options = set(re.findall(r"\\includegraphics(\[.*?\])?\{", document))
+    assert options <= {r"[width=\columnwidth]", r"[width=\textwidth]", "[height=7.5in]"}
+    for file in paper.rglob("*.tex"):
+        assert "can't" not in file.read_text(encoding="utf-8"), file
+
+
 def test_a_number_that_does_not_exist_stops_the_document(paths):
     need("pdflatex")
     write_study(paths, [Planned(configuration())])
@@ -158,7 +172,7 @@ def test_a_table_has_one_note_on_its_diagnostics_and_no_column_of_dashes():
     assert [heading.label for heading in table.headings] == ["Devices", "Speedup"]
     assert "Speedup: " in table.caption
     assert "Overlap" not in table.caption
-    assert table.notes == ("2 numbers of this table have diagnostics, which the report of the study lists.",)
+    assert table.notes == ("2 numbers of this table have diagnostics.",)
     assert table.footnotes == {}
 
 

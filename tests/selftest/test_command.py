@@ -21,7 +21,7 @@ from tests.selftest.studies import pair_dataset, steps_dataset, straggler_datase
 from tests.study.examples import anything_goes, cluster
 
 OTHERS = {"selftest_steps": steps_dataset, "selftest_straggler": partial(straggler_dataset, 1.25)}
-NO_LINK = "only root can shape a link; run the self-test as root"
+NO_LINK = "only root can limit the bandwidth of an interface; run the self-test as root"
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,7 @@ def test_a_number_of_pairs_has_bounds(pairs, capsys):
 
 @pytest.mark.parametrize(
     ("user", "programs", "reason"),
-    [(1000, True, NO_LINK), (0, False, "unshare, ip, tc can't be found; install iproute2 and util-linux")],
+    [(1000, True, NO_LINK), (0, False, "unshare, ip, tc not found; install iproute2 and util-linux")],
 )
 def test_without_root_or_programs_no_link_is_shaped(monkeypatch, user, programs, reason):
     monkeypatch.setattr(selftest_studies.os, "geteuid", lambda: user)

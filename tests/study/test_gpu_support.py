@@ -124,7 +124,7 @@ def test_a_name_may_be_short_but_not_of_another_device(name, measured, agrees):
         (TWO, []),
         (
             replace(TWO, gpus=(V100, V100)),
-            [f"two has {V100}, but the cluster file says '{A100}'; write device_name: {V100}"],
+            [f"two has {V100}, but the cluster file has '{A100}'; write device_name: {V100}"],
         ),
         (
             replace(TWO, nccl="2.21.5"),

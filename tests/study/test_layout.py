@@ -79,5 +79,5 @@ def test_tensor_neighbours_are_next_to_each_other_and_stages_are_far_apart():
 
 @pytest.mark.parametrize("rank", [-1, 4])
 def test_a_number_that_is_no_rank_is_refused(rank):
-    with pytest.raises(ValueError, match="none of 4"):
+    with pytest.raises(ValueError, match="not one of 4 ranks"):
         Layout(data=4).coordinates(rank)

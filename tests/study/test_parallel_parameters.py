@@ -48,7 +48,7 @@ def test_groups_of_devices_share_a_global_batch():
     assert [entry.configuration.batch_per_device for entry in plan.entries] == [3, 0]
     assert [entry.unsupported for entry in plan.entries] == [
         None,
-        "global_batch 3 can't be shared equally by 2 groups of 2 devices",
+        "global_batch 3 cannot be split equally over 2 groups of 2 devices",
     ]
 
 

@@ -109,8 +109,8 @@ def test_what_can_run_nowhere_is_named():
             if on_cpu.unsupported and on_gpu.unsupported:
                 reasons.append(on_gpu.unsupported)
     assert Counter(reasons) == {
-        "compiler xla is not built for paddle_collective (built: none, to_static, cinn)": 2,
-        "data_loader dali is not built for tensorflow (built: paddle, torch)": 15,
+        "compiler xla is not supported by paddle_collective (supported: none, to_static, cinn)": 2,
+        "data_loader dali is not supported with tensorflow (supported: paddle, torch)": 15,
     }
 
 

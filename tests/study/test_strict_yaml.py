@@ -57,6 +57,8 @@ LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10
 MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * 10)}]}}\n" for k in range(1, 10))
 #: Numbers that are not finite or too long, tags, nesting without end, too many values, and values that hold themselves.
 REFUSED = {
+    "null byte": 'a: [{b: "x\\0y"}]',
+    "null byte in a key": 'a: {"x\\0y": 1}',
     **{text: f"a: {text}" for text in (".inf", "-.Inf", ".nan", "1e999")},
     "a number of many digits": f"a: {'9' * 5000}",
     "a fraction of many digits": f"a: 0.{'1' * 5000}",

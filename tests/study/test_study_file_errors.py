@@ -123,7 +123,7 @@ def test_a_name_must_be_fit_for_folders_and_the_quick_suffix(tmp_path, refused):
 
 def test_a_name_must_not_be_that_of_one_of_our_studies(tmp_path):
     file = write(tmp_path, name="quickstart")
-    message = f"{file}: its name is that of params/studies/quickstart.yaml, and both would write to outputs/quickstart"
+    message = f"{file}: params/studies/quickstart.yaml has the same name, and both would write to outputs/quickstart"
     with pytest.raises(StudyFileError, match=re.escape(message)):
         load_study(file)
 

@@ -27,9 +27,9 @@ _LARGEST_HFU = Fraction(3, 2)
 #: Peaks of one device that FLOP/s and shares imply are this near to each other, and those of data sheets.
 _NEAR_PEAK = 0.01
 _ENOUGH = 3
-_RECOMPUTED = ("the network may have other sizes than its name says",)
-_OTHER_PEAK = ("the device may be another one than the table names, or FLOPs be counted in another way",)
-_OTHER_NETWORK = ("the network may be of another kind: a mixture of experts, or one with shared layers",)
+_RECOMPUTED = ("the model may have other sizes than its name suggests",)
+_OTHER_PEAK = ("the device may differ from its name in the table, or FLOPs may be counted differently",)
+_OTHER_NETWORK = ("the model may be of another kind, such as a mixture of experts or a model with shared layers",)
 _BINARY = Fraction(2**30, 10**9)
 
 
@@ -45,7 +45,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield None
             continue
         computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
-        expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
+        expected = "expected is 1 without recomputation, up to 4/3 if all activations are recomputed"
         yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
     for cells in grouped(results.select(quantities.MFU), lambda cell: cell.table).values():
         readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
@@ -102,7 +102,7 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, _OTHER_PEAK)
 
 
-@check("Does a number of parameters follow from the sizes of its network?", "tables with parameters and sizes")
+@check("Does a number of parameters follow from the sizes of its model?", "tables with parameters and sizes")
 def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare parameter counts of transformers with their layers and hidden sizes."""
     names = ("parameters", quantities.LAYERS, quantities.HIDDEN)
@@ -126,7 +126,7 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
     if _fits(rows, _BINARY):
         reason = "all rows fit 2^30 as a billion"
     elif min(shards) < 1 and all(_is_near(row, shard) for row, shard in zip(rows, shards, strict=True)):
-        reason = "it is the share of one device"
+        reason = "it is the shard of one device"
     else:
         reason = ""
     phrases = []
@@ -185,13 +185,13 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     needed, recomputed = (_flops_of_token(*sizes, int(length), multiple) for multiple in (72, 96))
     phrase = f"{share.text} of {peak.flops:.4g} FLOP/s / {throughput:.4g} tokens/s = "
     phrase += f"{share.value * peak.flops / throughput:.4g} "
-    phrase += f"FLOP a token; the network needs {float(needed[0]):.4g} to {float(needed[1]):.4g}"
+    phrase += f"FLOP per token; the model needs {float(needed[0]):.4g} to {float(needed[1]):.4g}"
     # With half of the attention, as the causal mask leaves, and without the vocabulary.
     fewest = 72 * sizes[0] * sizes[1] ** 2
     if fewest * (1 - _NEAR) <= high and low <= needed[1] * (1 + _NEAR):
         return phrase, ""
     if low > needed[1] and recomputed[0] * (1 - _NEAR) <= high and low <= recomputed[1] * (1 + _NEAR):
-        return phrase, "With recomputed activations it fits: it is hfu, and not mfu"
+        return phrase, "It fits with recomputed activations: it is hfu, not mfu"
     implied = float(needed[1]) * throughput / share.value
     name = limits.name_peak(share, implied, 3 * float(_NEAR), with_other_devices=False)
     return phrase, f"The share is of {implied / 1e12:.4g} TFLOP/s{name}" if name else ""

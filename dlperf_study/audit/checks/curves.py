@@ -23,13 +23,11 @@ HIGHEST_PRINTED_FALL = 0.999
 NEAR_SCOPE, FLAT = 0.03, 0.15
 #: A quotient of two numbers this near to the number of devices or nodes suggests different scopes.
 NEAR_FACTOR = 0.01
-_OTHER_CONDITIONS: tuple[str, ...] = (
-    "the two throughputs may be of different conditions that the table does not tell",
-)
-_POOR_SCALING = ("scaling may really be that poor: all devices share a link, a disk or cores",)
+_OTHER_CONDITIONS: tuple[str, ...] = ("the two throughputs may have different conditions that the table does not show",)
+_POOR_SCALING = ("scaling may really be that poor: all devices share an interconnect, a disk or cores",)
 _OTHER_RUNS = (
-    "the tables may be of different runs, dates or versions",
-    "a condition may differ that the tables do not tell",
+    "the tables may show different runs, dates or versions",
+    "a condition may differ that the tables do not show",
 )
 
 
@@ -69,7 +67,7 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         if is_certain or fall <= LARGEST_FALL_BY_CHANCE:
             computation += f"; {_chance_phrase(is_certain, fewer, more)}"
         if severity is Severity.NOTE:
-            computation += ", but not that more devices gained nothing"
+            computation += ", but not the lack of a gain"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 
@@ -93,7 +91,7 @@ def _step_phrase(fewer: Throughput, more: Throughput) -> str:
 def _chance_phrase(is_certain: bool, fewer: Throughput, more: Throughput) -> str:
     """Return whether chance explains the step between two throughputs."""
     if curve_step(fewer, more).log_ratio.error is None:
-        return "without runs of both, chance may explain it"
+        return "without runs of both throughputs, chance may explain it"
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
 
 
@@ -112,8 +110,8 @@ def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
         hardly_falls = len(later) > 1 and min(later) / first.cell.value >= 1 - FLAT
         if hardly_falls and max(later) / first.cell.value <= 1 + NEAR_SCOPE:
             throughputs = ", ".join(f"{throughput.cell.text} on {throughput.point.devices}" for throughput in curve)
-            computation = f"{throughputs} devices: the throughput hardly changes, "
-            computation += "as the throughput of one device does and that of a job does not"
+            computation = f"{throughputs} devices: the throughput is nearly constant, "
+            computation += "so it may be the throughput of one device, not of the job"
             yield AuditDiagnostic(
                 Severity.WARNING, tuple(throughput.cell for throughput in curve), computation, _POOR_SCALING
             )
@@ -146,7 +144,7 @@ def _find_wrong_scope(curve: list[Throughput], position: int) -> AuditDiagnostic
 
 def _wrong_scope(fewer: Throughput, more: Throughput, corrected: str, linear: float) -> AuditDiagnostic:
     computation = (
-        f"{corrected}, which is where {fewer.cell.text} on {counted(fewer.point.devices, 'device')} leads "
+        f"{corrected}, which fits linear scaling from {fewer.cell.text} on {counted(fewer.point.devices, 'device')} "
         f"({linear:.5g} on {more.point.devices}); {more.cell.text} is off by that factor"
     )
     return AuditDiagnostic(Severity.WARNING, (fewer.cell, more.cell), computation, _POOR_SCALING)

@@ -20,15 +20,15 @@ NEAR_FLOPS = 0.01
 _MOST_ROWS = 3
 #: Data sheets and programs round the same peak differently: 989, 989.4 and 989.5 TFLOP/s.
 PEAK_ROUNDING = Fraction(1, 1000)
-_PEAK = "the share may be of another peak than the one assumed"
+_PEAK = "the share may use another peak than assumed"
 _MEANINGS = {
     quantities.DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, "
-    "the same in every row of a network",
-    quantities.MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
+    "the same in every row of a model",
+    quantities.MFU: "the share of the peak / {item}s/s of a device is the same in every row of a model",
 }
-_COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
+_COUNT = "FLOPs may be counted differently: with recomputed activations, or without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
-_SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
+_SIZE_ELSEWHERE = "the source may state the size elsewhere, such as in its code"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Quotient:
     rounding: float
 
 
-@check("Can the devices compute that fast?", "throughputs of known networks on known devices")
+@check("Can the devices compute that fast?", "throughputs of known models on known devices")
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report throughputs above the peak, one diagnostic per network and source."""
     # Each throughput with its work, the peak of its device, and how many times the peak it requires.
@@ -67,7 +67,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(throughput, work, peak), (WINOGRAD, _CLOCK))
 
 
-@check("Can an input without a size have the usual one?", "networks without a stated input")
+@check("Can an unstated input size be the usual size?", "models without a stated input size")
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the fastest throughput of networks without a stated input size with the peak."""
     throughputs = []
@@ -91,12 +91,12 @@ def _compare_usual_size(throughput: ResultCell, work: limits.Work, peak: DeviceP
     if limits.required_flops(throughput, work) <= peak.flops:
         return None
     if limits.is_impossible(throughput, work, peak):
-        usual = f"and can't be the network's usual {work.size}"
+        usual = f"the model's usual size {work.size} is impossible"
         explanations: tuple[str, ...] = (_SIZE_ELSEWHERE,)
     else:
-        usual = f"if it is the network's usual {work.size}"
+        usual = f"at the model's usual size {work.size}"
         explanations = (WINOGRAD, _SIZE_ELSEWHERE)
-    computation = f"the size of the input is not stated, {usual}: {_demand_phrase(throughput, work, peak)}"
+    computation = f"no input size is stated; {usual}: {_demand_phrase(throughput, work, peak)}"
     possible = []
     for smaller in limits.works():
         is_smaller = smaller.model == work.model and smaller.size < work.size
@@ -110,15 +110,13 @@ def _compare_usual_size(throughput: ResultCell, work: limits.Work, peak: DeviceP
 def _demand_phrase(throughput: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
     flops = limits.required_flops(throughput, work)
     return (
-        f"{throughput.text} samples/s on {throughput.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
-        f"{flops / 1e9:,.0f} GFLOP/s of each, {flops / peak.flops:.3g} times the peak of {peak.flops / 1e9:,.0f} "
-        f"({peak.source})"
+        f"{throughput.text} samples/s × {work.flops / 1e9:.3g} GFLOP ({work.source}) on "
+        f"{counted(throughput.world_size or 0, 'device')} need {flops / 1e9:,.0f} GFLOP/s per device, "
+        f"{flops / peak.flops:.3g} times the peak of {peak.flops / 1e9:,.0f} ({peak.source})"
     )
 
 
-@check(
-    "Are the FLOPs of networks and the peaks of devices known?", "throughputs with network and device", compares=False
-)
+@check("Are the FLOPs of models and the peaks of devices known?", "throughputs with model and device", compares=False)
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report the networks and devices that are missing in our tables."""
     throughputs_by_source: dict[str, list[ResultCell]] = {}
@@ -134,12 +132,12 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
         for throughput in throughputs:
             names |= dict.fromkeys(limits.unknown_names(throughput))
         throughputs_phrase = f"{counted(len(throughputs), 'throughput')} {'is' if len(throughputs) == 1 else 'are'}"
-        reason = f"the tables of networks and devices do not contain {', '.join(names)}"
+        reason = f"FLOPs or peak unknown for {', '.join(names)}"
         computation = f"{source}: {throughputs_phrase} not compared with a peak: {reason}"
         yield AuditDiagnostic(Severity.NOTE, tuple(throughputs), computation)
 
 
-@check("Do FLOP/s follow from throughputs, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
+@check("Do FLOP/s follow from throughputs, and shares of a peak from FLOP/s?", "shares of a peak, and models")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Recompute shares of a peak, and compare the rows of each network."""
     for share in results.select(quantities.MFU):

@@ -19,18 +19,16 @@ _POSITIVE |= {quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE}
 #: The longest step of the published figures of this package takes 22 s.
 LONGEST_STEP_SECONDS = 100
 _TASK_SAMPLES, _TASK_BATCHES, _BATCH = "samples_per_task", "batches_per_task", "batch_per_device"
-_ROUNDED_AWAY = ("it may have been rounded away, or stand for no number",)
-_LONG_STEP = (
-    "a step that gathers the gradients of many batches, or one of a large network on a CPU, may take minutes",
-)
-_PER_CENT = "it may be in per cent, without its sign"
-_OTHER_NODES = ("not every node may have as many devices, or not all of them be used",)
+_ROUNDED_AWAY = ("it may be rounded, or stand for a missing number",)
+_LONG_STEP = ("a step with gradient accumulation, or a step of a large model on a CPU, may take minutes",)
+_PER_CENT = "it may be a percentage without its sign"
+_OTHER_NODES = ("nodes may differ in their devices, or some devices may be unused",)
 _OTHER_BATCH = (
-    "a step may gather the gradients of several batches",
-    "several devices may hold one copy of the model, and share its batch",
+    "a step may accumulate the gradients of several batches",
+    "the model may be sharded over several devices that share its batch",
 )
 _LAST_BATCH = ("the last batch of a task may be smaller or larger",)
-_OTHER_MACHINE = ("the name of the machine may be a slip of the pen for one that has these GPUs",)
+_OTHER_MACHINE = ("the name of the machine may be a typo",)
 #: What rows of another model or device differ in.
 _SUBJECT = ("model", "section", "device_name", "parameters")
 #: Numbers of at least so many units of their last digit are rarely the same by chance; so many are no chance.
@@ -38,10 +36,10 @@ _ENOUGH_UNITS, _ENOUGH_NUMBERS = 100, 2
 #: A throughput of a job with so many units is the same on more devices only if it was copied.
 _MANY_UNITS = 10_000
 _CERTAIN_CELLS = 6
-_REPEATED = ("the rows may be of one measurement, and its model or devices be named in two ways",)
+_REPEATED = ("the rows may show one measurement under two names of its model or devices",)
 
 
-@check("Is everything above 0 that has to be?", "throughputs, ratios and times", compares=False)
+@check("Are throughputs, ratios and times above 0?", "throughputs, ratios and times", compares=False)
 def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find numbers that are not above zero, also in single runs."""
     for cell in results.cells:
@@ -55,7 +53,7 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
         if cell.value > 0 or is_rounded_away:
             yield None
         else:
-            computation = f"{cell.metric} is {cell.text}, and must be above 0"
+            computation = f"{cell.metric} is {cell.text}; it must be above 0"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _ROUNDED_AWAY)
 
 
@@ -78,7 +76,7 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
     for share in results.select(quantities.MFU, quantities.HFU, quantities.COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
-        computation = f"{share.metric} is {share.text}, and a share is at most 1"
+        computation = f"{share.metric} is {share.text}, but a share is at most 1"
         is_impossible = severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
         if share.printed.bounds()[0] <= 1:
             yield None
@@ -94,7 +92,7 @@ def world_size(results: Results) -> Iterator[AuditDiagnostic | None]:
     return _compare_products(results, "world_size", _OTHER_NODES)
 
 
-@check("Is a global batch that of all devices?", "global batches printed with devices and batch per device")
+@check("Is a global batch the batch per device × devices?", "global batches printed with devices and batch per device")
 def global_batch(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the global batch with its factors."""
     return _compare_products(results, "global_batch", _OTHER_BATCH)
@@ -143,7 +141,7 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
         machine_name, device = str(cells[0].get("instance")), str(cells[0].get("device_name"))
         machine = machines().get(machine_name)
         if machine is None:
-            computation = f"{machine_name} is not in the list of machines, so its devices can't be checked"
+            computation = f"{machine_name} is not in the list of machines: its devices are not checked"
             yield AuditDiagnostic(Severity.NOTE, tuple(cells), computation)
         elif machine.has(device):
             yield None
@@ -156,7 +154,7 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
                     matching.append(candidate.name)
             computation = (
                 f"{machine.name} has {machine.devices} × {machine.device} ({machine.source}), but {printed} is stated; "
-                f"{', '.join(matching) or 'no machine of the list'} would have it"
+                f"known machines with it: {', '.join(matching) or 'none'}"
             )
             yield AuditDiagnostic(Severity.ERROR, tuple(cells), computation, _OTHER_MACHINE)
 

@@ -17,14 +17,12 @@ MOST_ALTERNATIVES = 3
 HIGHEST_EFFICIENCY = 2
 #: So many ratios that fit throughputs with up to so many fewer digits are made from these.
 _ENOUGH_RATIOS, _LARGEST_POWER = 3, 6
-_TRUNCATED = "both throughputs may have been cut off and not rounded when they were printed"
-_OTHER_THROUGHPUTS = (
-    "the ratio may have been made from throughputs that are not in the table: means, other runs, older tables"
-)
-_ROUNDED_BEFORE = "within the digits of the rounded throughputs it is right"
+_TRUNCATED = "both throughputs may be truncated instead of rounded"
+_OTHER_THROUGHPUTS = "the ratio may come from throughputs outside the table: means, other runs, older tables"
+_ROUNDED_BEFORE = "it is right within the digits of the rounded throughputs"
 _ELSEWHERE = "the source may print the throughput elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
-_SAME_DIGIT = "within a unit of the last digit both are right"
+_SAME_DIGIT = "both are right within one unit of the last digit"
 _OTHER_BASELINE = "they may be relative to different baselines, or to another number of devices"
 
 
@@ -40,10 +38,10 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:
-            computation = f"{ratio.text} is relative to {baseline.text}, and nothing can be"
+            computation = f"{ratio.text} is relative to {baseline.text}; a baseline must be above 0"
             yield AuditDiagnostic(Severity.ERROR, (ratio, baseline), computation)
         elif throughput is None:
-            computation = f"{ratio.text} can't be recomputed: there is no throughput, or more than one, at its point"
+            computation = f"{ratio.text} is not checked: its configuration has no throughput, or several"
             yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
         else:
             step = steps.get((*ratio.table, ratio.metric))
@@ -56,20 +54,20 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
         # A column may compare two others, of which one has a gap.
         severity = Severity.NOTE if ratio.metric == quantities.RELATIVE else Severity.ERROR
         return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
-    computation = f"{ratio.text} is a ratio, but the table does not say to which throughput"
+    computation = f"{ratio.text} is a ratio, but the table does not show its baseline"
     names = results.separating_conditions(ratio)
     if names:
         same = " and ".join(names)
         computation += f": no row of the same {same} has a ratio of 1. Rows of a curve differ in devices alone"
     suspicion = _per_cent_suspicion(ratio)
     severity = Severity.WARNING if suspicion else Severity.NOTE
-    return AuditDiagnostic(severity, (ratio,), f"{computation}{suspicion}", ("the source may say it in words",))
+    return AuditDiagnostic(severity, (ratio,), f"{computation}{suspicion}", ("the source may state it in its text",))
 
 
 def _per_cent_suspicion(ratio: ResultCell) -> str:
     if ratio.metric != quantities.EFFICIENCY or ratio.value <= HIGHEST_EFFICIENCY:
         return ""
-    return f". It looks like per cent: an efficiency of 1 is linear, and {ratio.text}% has its sign"
+    return ". It looks like a percentage without its sign: an efficiency of 1 is linear"
 
 
 def _compare_with_throughputs(
@@ -84,8 +82,8 @@ def _compare_with_throughputs(
         # 10.20 may be printed as 10.2, but 10.277 should not be.
         if ratio.printed.computed or ratio.printed.roundings_from(expected, results.finest_step(ratio)):
             return None
-        computation += ": with as many digits as its neighbours have it fits no rounding, "
-        computation += f"with its own it is {roundings[0]}"
+        computation += ": it fits no rounding to the digits of its neighbours; "
+        computation += f"rounded to its own digits it is {roundings[0]}"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_FEWER_DIGITS,))
     if _is_within_bounds(ratio, throughput, baseline, truncated=False) or _is_of_common_rounds(
         ratio, throughput, baseline
@@ -101,7 +99,7 @@ def _compare_with_throughputs(
             Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_THROUGHPUTS), deviation=deviation
         )
     if baseline.series != throughput.series and not ratio.baseline:
-        computation += ": the row of the ratio of 1 is in other conditions, and may not be its baseline"
+        computation += ": the row with ratio 1 has other conditions and may not be its baseline"
         return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_THROUGHPUTS,), deviation=deviation)
     names = "; ".join(islice(_fitting_quotients(results, ratio, throughput, baseline), MOST_ALTERNATIVES))
     computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
@@ -218,7 +216,7 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
             continue
         truncated = [ratio for ratio, fitting in column.items() if fitting == (TRUNCATED,)]
         rounded = [ratio for ratio, fitting in column.items() if TRUNCATED not in fitting]
-        computation = f"{texts_phrase(truncated)} fit only if cut off, {texts_phrase(rounded)} only if rounded"
+        computation = f"{texts_phrase(truncated)} fit only if truncated, {texts_phrase(rounded)} only if rounded"
         yield AuditDiagnostic(Severity.NOTE, (*truncated, *rounded), computation, (_SAME_DIGIT,))
 
 

@@ -16,9 +16,12 @@ from dlperf_study.core.wording import counted
 
 Estimator = Callable[[list[Fraction]], Fraction | float]
 ESTIMATORS: dict[str, Estimator] = {"median": median, "mean": mean, quantities.GEOMETRIC_MEAN: geometric_mean}
-_OTHER_LIST = ("the list may be of another series of runs than the table", "a run may be missing from the list")
-_OTHER_DEVIATION = ("it may be of other runs, or of more than are listed", "it may be a standard error, or in per cent")
-_OTHER_ESTIMATOR = ("number and interval may be of different runs, or of different estimators",)
+_OTHER_LIST = ("the list and the table may come from different runs", "a run may be missing from the list")
+_OTHER_DEVIATION = (
+    "it may come from other runs, or from more runs than listed",
+    "it may be a standard error, or a percentage",
+)
+_OTHER_ESTIMATOR = ("number and interval may come from different runs or estimators",)
 
 
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
@@ -90,7 +93,7 @@ def _run_number(run: ResultCell) -> str:
     return f"{repetition:.0f}"
 
 
-@check("Is a standard deviation that of its runs?", "standard deviations with runs")
+@check("Does a standard deviation follow from its runs?", "standard deviations with runs")
 def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare printed standard deviations with the listed runs."""
     for deviation in results.select(quantities.STANDARD_DEVIATION):

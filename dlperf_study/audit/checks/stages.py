@@ -20,20 +20,18 @@ CONSECUTIVE_STAGES = (quantities.REPORT_GRADIENT, UPDATE, PASSES)
 MOST_CHANGE = 1.5
 #: A speedup may be this much below what its communication allows without a note.
 LOSS = 0.05
-_OTHER_TASKS = ("they may be of different tasks",)
-_COPY_SEPARATE = (
-    "this table may count copying apart from the gradient report; then its report is not that of other tables",
-)
+_OTHER_TASKS = ("they may come from different tasks",)
+_COPY_SEPARATE = ("this table may count copying apart from the gradient report, unlike other tables",)
 _OTHER_STAGES = ("a task may have stages that are not printed",)
 _ASYNCHRONOUS = (
-    "a device computes while the program goes on: its time counts in whichever stage first waits for a result, "
-    "so stage times taken on the host do not say where time goes",
+    "stage times taken on the host mislead: the device works asynchronously, so its time counts in the stage that "
+    "first waits for a result",
 )
-_OTHER_RUNS = ("share and times may be of different runs",)
-_OVERLAP = ("communication may overlap computation, or computation be faster on more devices",)
+_OTHER_RUNS = ("share and times may come from different runs",)
+_OVERLAP = ("communication may overlap computation, or computation may be faster on more devices",)
 _OTHER_LOSSES = (
-    "slower computation next to other workers, or waiting that the profile does not count as communication, "
-    "may be the rest",
+    "the rest may be slower computation next to other workers, or waiting that the profile does not count as "
+    "communication",
 )
 
 
@@ -43,14 +41,14 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
     for metric in PARTS:
         for part, task in results.pairs(metric, quantities.TASK):
             if part.printed.exceeds(task.printed):
-                computation = f"{part.metric} is {part.text} s, more than {task.metric}, of which it is a part, "
+                computation = f"{part.metric} is {part.text} s, but the whole task, {task.metric}, is "
                 yield AuditDiagnostic(Severity.ERROR, (part, task), f"{computation}{task.text} s", _OTHER_TASKS)
             else:
                 yield None
     # In ElasticDL the gradient report begins with the copy.
     for copy, report in results.pairs(COPY, quantities.REPORT_GRADIENT):
         if copy.printed.exceeds(report.printed):
-            computation = f"copying gradients takes {copy.text} s, the gradient report that begins with it "
+            computation = f"copying gradients takes {copy.text} s, but the whole gradient report takes "
             yield AuditDiagnostic(Severity.WARNING, (copy, report), f"{computation}{report.text} s", _COPY_SEPARATE)
         else:
             yield None

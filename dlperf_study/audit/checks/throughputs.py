@@ -23,21 +23,21 @@ _ITEMS = {
     quantities.TOKENS_OF_DEVICE: "tokens of a device",
 }
 _PARTIAL_COPIES = (
-    "the devices may not all be counted: some hold parts of one copy of the model",
-    "the two may be of different runs",
+    "some devices may not be counted, because the model is sharded over them",
+    "the two may come from different runs",
 )
 _OTHER_SAMPLES = (
-    "samples may be shorter than the longest, and padding is not counted",
-    "a step may gather the gradients of several batches",
+    "samples may be shorter than the longest, with padding not counted",
+    "a step may accumulate the gradients of several batches",
     "several devices may share one sample",
 )
 _OTHER_RUNS = (
-    "throughput and time may be of different runs",
-    "the throughput may leave out what the time includes, as reading data or the first step",
+    "throughput and time may come from different runs",
+    "the time may include work that the throughput leaves out, such as data loading or the first step",
 )
 
 
-@check("Is the throughput of a device that of the job / devices?", "throughputs of one device with one of the job")
+@check("Is the throughput of a device the throughput of the job / devices?", "throughputs of one device and of the job")
 def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare each throughput per device with the throughput of the job."""
     for of_device_metric, of_job_metric in (

@@ -13,11 +13,9 @@ from dlperf_study.core.wording import counted
 _MOST_ROWS = 3
 #: ``4M tokens`` may be 2^22.
 _NEAR_MILLIONS = 0.1
-_OTHER_DEGREES = (
-    "the degrees may leave one out, or one may be within another: of experts, or of shards within copies",
-)
-_OTHER_BATCH = ("the micro-batch may be of all devices, or the global batch be cut to what the data has",)
-_LONG_SAMPLES = ("one of the numbers may be rounded", "the sequence length may be that of another phase of training")
+_OTHER_DEGREES = ("a degree may be missing, or one may be part of another, such as experts or shards within copies",)
+_OTHER_BATCH = ("the micro-batch may count all devices, or the global batch may be limited by the size of the data",)
+_LONG_SAMPLES = ("one of the numbers may be rounded", "the sequence length may belong to another phase of training")
 #: By this factor no rounding and no cut-off batch explains a difference.
 _LARGE_FACTOR = 1.5
 #: Returns what contradicts what in a row, and by which factor; empty if nothing does, None if it is not printed.

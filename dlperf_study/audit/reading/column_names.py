@@ -44,9 +44,9 @@ _THROUGHPUT_METRICS = {
     ("tokens", True): quantities.TOKENS_OF_DEVICE,
     ("steps", False): quantities.STEPS,
 }
-_NAME_OF_RUNS = "call the columns of the runs of a result run1, run2, ..."
+_NAME_OF_RUNS = "name the columns of the runs run1, run2, ..."
 DEVIATION = "std"
-FLOPS_SCOPE = "it does not say whether the FLOP/s are of one device"
+FLOPS_SCOPE = "it does not state whether the FLOP/s are per device"
 _UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
 
 
@@ -110,16 +110,18 @@ def _throughput(bare: str, everything: str, unit: str) -> Meaning | None:
         return None
     label = vocabulary.WORDS.throughput.sub(" ", remaining)
     if "per node" in remaining:
-        return Meaning(Use.NONE, reason="a throughput of one node is compared with nothing")
+        return Meaning(Use.NONE, reason="no check uses the throughput of one node")
     multiples = sorted(
         vocabulary.WORDS.multiples & {*label.split()}
         | vocabulary.WORDS.multiples_in_units & {*split_words(unit).split()}
     )
     if multiples:
-        return Meaning(Use.NONE, reason=f"its name multiplies its numbers ({multiples[0]}): write 12.8k in each cell")
+        return Meaning(
+            Use.NONE, reason=f"its name has a multiplier ({multiples[0]}); write it in each cell, as in 12.8k"
+        )
     metric = _THROUGHPUT_METRICS.get((match[1], is_of_device))
     if metric is None:
-        return Meaning(Use.NONE, reason="steps of one device are those of the job")
+        return Meaning(Use.NONE, reason="a device takes as many steps as the job; name it steps/s")
     scope = "not declared, read as the job"
     if is_of_device:
         scope = "one device"
@@ -199,5 +201,5 @@ def _require_training(meaning: Meaning) -> Meaning:
         if part not in vocabulary.WORDS.noise:
             label[part] = None
     if foreign_words:
-        return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: it is of something else than measured training")
+        return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: not a number of measured training")
     return Meaning(meaning.use, meaning.name, meaning.unit, meaning.scope, " ".join(label))

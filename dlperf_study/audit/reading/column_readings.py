@@ -22,10 +22,8 @@ _USED |= {"tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_id", "reference_id", "tokens_per_sample", "tokens_per_step")
 BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
-_SEVERAL_MEANINGS = (
-    "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
-)
-_UNIT_MISSING = "neither its name nor its cells say the unit"
+_SEVERAL_MEANINGS = "per device or per job is not stated; name it batch_per_device or global_batch"
+_UNIT_MISSING = "neither its name nor its cells have a unit"
 _READ_AS_OF_DEVICE = "not declared, read as of one device"
 #: The values of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
@@ -39,7 +37,7 @@ _THROUGHPUTS_OF_DEVICE = {
 }
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
-OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
+OWN_NUMBERS = "its numbers only tell rows apart"
 _INFERRED_UNIT = "unit inferred"
 #: No device has more TFLOP/s.
 _LARGEST_TERAFLOPS = 1e5
@@ -81,7 +79,7 @@ class ColumnReading:
             return ""
         if self.meaning.reason or self.meaning.use is column_names.Use.CONDITION:
             return self.meaning.reason
-        return "no check knows what it is"
+        return "unknown to all checks"
 
 
 def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
@@ -105,7 +103,7 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         for index, reading in enumerate(readings):
             if reading.is_metric:
                 not_training = column_names.Meaning(
-                    column_names.Use.NONE, reason="the table is of evaluation and not of training"
+                    column_names.Use.NONE, reason="the table shows evaluation, not training"
                 )
                 readings[index] = replace(reading, meaning=not_training)
     return _each_once(readings)
@@ -183,7 +181,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         is_used = header in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
         is_number = header in COLUMNS and COLUMNS[header].is_number
         return column_names.Meaning(
-            column_names.Use.CONDITION, header, reason="no check computes with it" if is_number and not is_used else ""
+            column_names.Use.CONDITION, header, reason="no check uses it" if is_number and not is_used else ""
         )
     name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
@@ -201,7 +199,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
         return column_names.Meaning(column_names.Use.METRIC, quantities.DEVICE_FLOPS, unit, _READ_AS_OF_DEVICE)
     if {*name.split()} & WORDS.other_results:
-        return column_names.Meaning(column_names.Use.NONE, reason="no check knows what it is" if numbers else "")
+        return column_names.Meaning(column_names.Use.NONE, reason="unknown to all checks" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
         return column_names.Meaning(column_names.Use.CONDITION, header)

@@ -24,13 +24,12 @@ def sheets(path: Path) -> dict[str, Rows]:
     try:
         import openpyxl  # Only Excel files need it.
     except ImportError:
-        raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
+        raise TableError("reading Excel files needs openpyxl: pip install openpyxl") from None
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
         if size > MOST_BYTES:
-            limit = f"files of at most {MOST_BYTES / 1e6:.0f} MB are read"
-            raise TableError(f"has {size / 1e6:.0f} MB when it is unpacked; {limit}")
+            raise TableError(f"has {size / 1e6:.0f} MB when unpacked; the maximum is {MOST_BYTES / 1e6:.0f} MB")
         load = openpyxl.load_workbook
         with closing(load(path, read_only=True)) as formulas, closing(load(path, True, data_only=True)) as values:
             _require_values(formulas, values)
@@ -50,8 +49,8 @@ def _require_values(formulas: Any, values: Any) -> None:
                 if cell.data_type == "f" and stored.value is None and stored.data_type == "n":
                     cells.append(f"{sheet.title}!{cell.coordinate}")
     if cells:
-        remedy = "open the file in a spreadsheet program, which computes them, and save it"
-        raise TableError(f"formulas have no stored value, in {list_first(cells, MOST_ERRORS)}: {remedy}")
+        remedy = "open the file in a spreadsheet program, and save it"
+        raise TableError(f"no stored value of the formulas in {list_first(cells, MOST_ERRORS)}; {remedy}")
 
 
 def _rows(sheet: Any) -> Rows:
@@ -67,7 +66,7 @@ def _rows(sheet: Any) -> Rows:
         width = max(width, last)
         if width * len(rows) > MOST_CELLS:
             extent = f"sheet {sheet.title} spans more than {MOST_CELLS:,} cells up to {row[last - 1].coordinate}"
-            raise TableError(f"{extent}: delete those that are no part of the table")
+            raise TableError(f"{extent}; delete the cells outside the table")
     return [(line, fields + ("",) * (width - len(fields))) for line, fields in rows]
 
 

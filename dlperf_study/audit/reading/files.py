@@ -98,14 +98,14 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     if path.exists() and not path.is_file() and not path.is_dir():
         raise TableError("is a device or a pipe, not a file")
     if (size := path.stat().st_size) > MOST_BYTES:
-        raise TableError(f"has {size / 1e6:.0f} MB; tables of at most {MOST_BYTES / 1e6:.0f} MB are read")
+        raise TableError(f"has {size / 1e6:.0f} MB; the maximum is {MOST_BYTES / 1e6:.0f} MB")
     if suffix in EXCEL:
         return _require_rows(_excel_grids(path), "sheet with a table", errors)
     if suffix in LATEX:
-        raise TableError("LaTeX is not read; export the table as CSV, Markdown or Excel")
+        raise TableError("LaTeX is not supported; export the table as CSV, Markdown or Excel")
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
-        raise TableError("is compressed with gzip: unpack it, and audit what is in it")
+        raise TableError("is compressed with gzip; unpack it first")
     # Excel's Unicode text is UTF-16 and begins with a mark.
     is_utf_16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -114,7 +114,7 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
         kind = "Markdown page" if suffix in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
     if suffix in MARKDOWN:
-        wanted = "table: a header, a line of dashes and rows, all with |,"
+        wanted = "table: a header, a line of dashes and rows, all with |"
         return _require_rows(markdown_grids(content, errors), wanted, errors)
     return [_csv_grid(content, "\t" if suffix == ".tsv" else table_format.separator, errors)]
 
@@ -123,14 +123,14 @@ def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[G
     filled = [grid for grid in grids if grid.rows]
     if not filled:
         errors.raise_all()
-        raise TableError(f"there is no {wanted} in it")
+        raise TableError(f"has no {wanted}")
     return filled
 
 
 def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     """Return the table of a CSV file; rows of wrong length are errors."""
     if text.lstrip()[:1] in ("{", "["):
-        raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
+        raise TableError("is JSON; export the table as CSV, Markdown or Excel")
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
@@ -141,7 +141,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
-        raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
+        raise TableError("is empty; a table needs a header with the names of its columns, and rows")
     first = 0
     while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
         if len(lines[first].fields) == len(lines[first + 1].fields):
@@ -153,9 +153,9 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     for other_separator, noun in OTHER_SEPARATORS.items():
         if len(header.fields) == 1 and other_separator in header.fields[0]:
             declared = "declare them with --separator, and decimal commas with --decimal"
-            raise TableError(f"its fields seem to be separated by {noun}: {declared}")
+            raise TableError(f"its fields seem to be separated by {noun}; {declared}")
     if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
-        remedy = "put # before a text that is above the header, as a comment has it"
+        remedy = "put # before text above the header"
         raise TableError(f"line {header.line} has 1 field, and all others have {len(rows[0].fields)}; {remedy}")
     complete = errors.parse_each(rows, partial(_complete_row, header, may_be_short=False))
     return Grid(1, heading, header.fields, tuple(complete))

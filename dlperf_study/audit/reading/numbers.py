@@ -84,7 +84,7 @@ def require_one_sign(column: str, fields: Iterable[str], declared: str) -> None:
     with_point = next((digits for digits in with_sign if "." in digits), "")
     if with_comma and with_point and not declared and all(map(_ONE_SIGN.fullmatch, with_sign)):
         both = f"column {column} has {with_comma} and {with_point}"
-        raise TableError(f"{both}: one of the signs is before decimals, or both are between thousands; write all alike")
+        raise TableError(f"{both}: the decimal sign is unclear; write all numbers alike")
 
 
 def plain_digits(digits: str, decimal: str) -> str:
@@ -121,7 +121,7 @@ def drop_thousands_commas(field: str) -> str:
         return field
     if field.count(",") == 1 and "." not in field:
         readings = f"{field.replace(',', '')} or {field.replace(',', '.')}"
-        raise TableError(f"{field!r}, which may be {readings}: write it without the comma, or declare the decimal sign")
+        raise TableError(f"{field!r}, which may be {readings}; write it without the comma, or declare the decimal sign")
     return field.replace(",", "")
 
 

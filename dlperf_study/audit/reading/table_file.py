@@ -92,7 +92,7 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
     grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
         errors.raise_all()
-        raise TableError("there is no row below the header")
+        raise TableError("has no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
     rows: list[Mapping[Any, Any]] = []
     if len(grids) == 1 and result_frames.METRIC in grids[0].header:
@@ -178,16 +178,18 @@ def finite(field: str) -> float:
     try:
         value = float(numbers.drop_thousands_commas(field))
     except ValueError:
-        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBER}") from None
+        raise TableError(f"{field!r}, which is not a number; write {NO_NUMBER} for a missing number") from None
     return _checked_finite(value, field)
 
 
 def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
         shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
-        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBER}")
+        raise TableError(f"{shown!r}, which is not finite; write {NO_NUMBER} for a missing number")
     if value and not SMALLEST <= abs(value) <= LARGEST:
-        raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
+        raise TableError(
+            f"{field!r}, which is out of range; its magnitude must be 0, or from {SMALLEST:g} to {LARGEST:g}"
+        )
     return value
 
 
@@ -298,12 +300,12 @@ def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) 
     reasons: dict[str, str] = {}
     for column in columns:
         if _is_named_as_metric(column) or column.meaning.name in METRICS:
-            reason = column.meaning.reason or "no check computes with it"
+            reason = column.meaning.reason or "no check uses it"
             reasons[column.header] = reason if column.header in reason else f"{column.header}: {reason}"
     if reasons:
         return list_first(list(reasons.values()), numbers.MOST_ERRORS, "; ")
     header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
-        f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
-        f"the metrics are {', '.join(result_frames.METRIC_COLUMNS)}, also in everyday wording as Images/sec"
+        f"no column is a metric; the columns are {', '.join(header)}; "
+        f"name a column after a metric, such as {', '.join(result_frames.METRIC_COLUMNS[:3])} or Images/sec"
     )

@@ -73,7 +73,7 @@ class DuplicateLogs:
             if log in self._copies:
                 # Another copy in the same configuration is no better.
                 self._add(run, configuration_id)
-                wrong = "one of the two is in the wrong place, and neither counts"
+                wrong = "one of the two is misplaced, and both are rejected"
                 return run.refused(f"{log} {self._copies[log]}, of another configuration: {wrong}")
         if run.refusal:
             return run

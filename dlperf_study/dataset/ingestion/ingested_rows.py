@@ -142,7 +142,7 @@ def _throughput_diagnostics(throughputs: Throughputs, subjects: Set[str]) -> Ite
         yield Diagnostic("steadiness", f"inconclusive whether there is a steady state: {reasons}")
     if throughputs.steady.startup > max(1, throughput_series.LONG_STARTUP * throughputs.throughput.size):
         startup = f"{throughputs.steady.startup} of {throughputs.throughput.size} lines left out as start-up"
-        yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
+        yield Diagnostic("steadiness", f"{startup}; the other lines may not represent the run")
     with_all, without = throughputs.steady.throughput_of_all, throughputs.steady.window.wall_throughput
     if abs(without / with_all - 1) > LEFT_OUT_TOLERANCE:
         lines = int(np.count_nonzero(~throughputs.steady.window.kept)) - throughputs.steady.startup
@@ -151,7 +151,7 @@ def _throughput_diagnostics(throughputs: Throughputs, subjects: Set[str]) -> Ite
     if throughputs.wall and throughputs.wall.misfit and BY_CLOCK not in subjects:
         yield Diagnostic(BY_CLOCK, f"no throughput by the clock: {throughputs.wall.misfit}", Severity.NOTE)
     if throughputs.counts_tokens:
-        remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
+        remedy = "state tokens_per_sample to get samples/s and step times"
         yield Diagnostic("token_throughput", f"the throughput is in tokens/s; {remedy}", Severity.NOTE)
     elif throughputs.fixed:
         yield from _fixed_window_diagnostics(throughputs.fixed)

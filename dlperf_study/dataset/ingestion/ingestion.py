@@ -25,7 +25,7 @@ from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 #: What printed throughputs can answer; they do not say what part of a step is communication.
 SECTIONS = ("scaling", "audit", "quality", "prediction")
-_NO_LOG = "none of the ingested logs is of it"
+_NO_LOG = "no ingested log belongs to it"
 
 
 def ingest(
@@ -53,8 +53,8 @@ def ingest(
     rows, diagnostics = _read_all(copies, plan, tasks, paths, report_bytes)
     unused = study.unused_files(files)
     if unused:
-        remedy = "a configuration.json in the folder of a log says which configuration it is of"
-        message = f"{counted(len(unused), 'file')} of no run, not read: {list_first(unused)}; {remedy}"
+        remedy = "add a configuration.json to the folder of a log"
+        message = f"{counted(len(unused), 'file')} not read, not in the metadata: {list_first(unused)}; {remedy}"
         diagnostics.append(Diagnostic("logs", message))
     diagnostics += _misspelt_precisions(study)
     # It may not be the batch of a device × devices.
@@ -80,9 +80,11 @@ def refuse_others(paths: StudyPaths, folder: Path) -> None:
     """Raise MetadataError if the outputs are of another study."""
     ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else path_text(folder)
     if paths.configurations.exists() or not ingested_from:
-        raise MetadataError(f"{paths.folder}: is a measured study of this name; give the ingested one a different name")
+        raise MetadataError(
+            f"{paths.folder}: is a measured study; give the ingested study a different name with --name"
+        )
     if ingested_from != path_text(folder):
-        remedy = "give this one a different name with --name, or delete that folder"
+        remedy = "give this study a different name with --name, or delete the folder"
         raise MetadataError(f"{paths.folder}: was ingested from {ingested_from}, not from {folder}; {remedy}")
 
 
@@ -93,7 +95,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
         study=study.name,
         cluster=UNSTATED,
         title=f"Logs ingested from {path_text(folder.name)}",
-        about=f"Throughputs that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
+        about=f"Throughputs from third-party logs; baseline: {format_values(study.baseline) or 'none declared'}.",
         scaling=cast(Literal["weak", "strong"], study.scaling),
         sections=SECTIONS,
         factors=varying(entries, ()),
@@ -139,7 +141,7 @@ def _runs_to_read(study: StudyMetadata, files: Sequence[LogFile]) -> list[RunToR
     files_by_path = {file.relative_path: file for file in files}
     missing = [log for log in study.logs if log not in files_by_path]
     if missing:
-        raise MetadataError(f"logs that the identity names are missing: {list_first(missing)}")
+        raise MetadataError(f"logs named in the metadata are missing: {list_first(missing)}")
     runs = []
     for metadata in study.configurations:
         for run in sorted(metadata.runs, key=lambda run: run.repetition):

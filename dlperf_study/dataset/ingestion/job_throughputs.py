@@ -128,7 +128,7 @@ def mean_since_start(series: JobSeries, throughputs: Throughputs) -> str:
     metric = series.metric
     if not metric.cumulative or (metric.restarts_each_epoch and np.unique(series.epoch).size > 1):
         return ""
-    message = "the throughput is a mean since the start, which includes the start-up unless the program leaves it out"
+    message = "the throughput is a mean since the start and may include the start-up"
     if metric.restarts_each_epoch or throughputs.step.size < _FEWEST_MEANS:
         return message
     ends = [throughputs.step.size // 2, -1]
@@ -147,10 +147,10 @@ def throughput_problems(series: JobSeries, throughputs: Throughputs) -> Iterator
     unusable = int(np.count_nonzero(~_is_usable(series)))
     if exceeds_chance(unusable, series.throughput.size):
         steps = counted(series.throughput.size, "step")
-        reason = "the other steps may differ from all of them"
+        reason = "the other steps may not represent the run"
         yield f"at {unusable} of {steps} {series.metric.name} gives no throughput above 0: {reason}"
     if throughputs.steady.has_no_single_throughput:
-        yield f"long parts at different levels, so no single throughput: {listed_levels(throughputs)}"
+        yield f"no single throughput, because it changes during the run: {listed_levels(throughputs)}"
 
 
 def listed_levels(throughputs: Throughputs) -> str:
@@ -183,8 +183,8 @@ def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[floa
         return 1, _TOKENS
     if not unit:
         remedy = "state tokens_per_sample, 1 if it counts samples"
-        raise LogError(f"{source}: prints a throughput but not what it counts; {remedy}")
-    raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
+        raise LogError(f"{source}: prints a throughput without its unit; {remedy}")
+    raise LogError(f"{source}: prints {unit} instead of samples/s; state samples_per_epoch in the metadata")
 
 
 def _complete_epochs(throughput: Floats, steps: Integers) -> throughput_series.SteadyPart:

@@ -56,7 +56,7 @@ def write_like_dlperf(paths: StudyPaths) -> list[str]:
         file = folder / f"bz{batch}_result.json"
         write_atomically(file, json.dumps(dlperf_results(group), indent=4, sort_keys=True) + "\n")
         messages.append(f"as DLPerf would write it: {file}")
-    messages += [f"DLPerf's rules would go wrong here: {defect}" for defect in defects(runs)]
+    messages += [f"DLPerf's scripts fail here: {defect}" for defect in defects(runs)]
     return messages
 
 
@@ -107,7 +107,7 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
             yield f"{model}, batch {batch}, {case}: {overwritten}; here each kind has a file"
     large = runs.loc[runs["nodes"] > _MOST_NODES, "case"].unique()
     if large.size:
-        yield f"the name of {', '.join(large)} makes its extractors crash: they read one digit of the nodes"
+        yield f"the name of {', '.join(large)} crashes its extractors, which read one digit of the nodes"
     for (batch, model, case), group in runs.groupby(KEY, sort=False):
         not_counted = group[~group["counted"]]
         if len(not_counted):

@@ -166,18 +166,20 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     """
     last_steps = [int(run.throughputs.step[-1]) for run in runs if run.throughputs and not run.refusal]
     expected = steps_planned or max(last_steps, default=0)
-    why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
+    why_expected = f"{expected} were requested" if steps_planned else f"another repetition has {expected}"
     [(usual_logs, _)] = Counter(len(run.logs) for run in runs).most_common(1) or [(0, 0)]
     formats = {run.format: run for run in runs if run.format}
     examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
-    mixed_formats = f"this configuration has logs of several programs, {examples}: state which format to read"
+    mixed_formats = f"this configuration has logs in several formats, {examples}; state which format to read"
     checked = []
     for run in runs:
         if len(formats) > 1:
             run = run.refused(f"mixed folder: {mixed_formats}")
         run = _check_last_step(run, expected, why_expected)
         if len(runs) > 1 and len(run.logs) != usual_logs:
-            message = f"has {counted(len(run.logs), 'log')}, other repetitions have {usual_logs}: is one missing?"
+            message = (
+                f"has {counted(len(run.logs), 'log')}, but other repetitions have {usual_logs}; check for a missing log"
+            )
             run = replace(run, diagnostics=(*run.diagnostics, Diagnostic("logs", message)))
         checked.append(run)
     return checked

@@ -46,13 +46,13 @@ def self_contradictions(
     """Yield the number that most contradicts the throughput, unless explained."""
     used = _Statement(
         throughputs.steady.window.wall_throughput,
-        f"what is used, {throughputs.printed}",
+        f"the number that is used, {throughputs.printed}",
         _of_all(throughputs.throughput),
     )
     second_throughputs = list(_by_other_numbers(logs, metadata, throughputs))
     # The throughput between the times of ordinary lines, where it differs and steps are known to be updates.
     if logs[0].format.counts_updates and throughputs.wall and np.isfinite(throughputs.wall.ordinary):
-        origin = f"the times of ordinary lines, with {metadata.global_batch} samples a step"
+        origin = f"the times of ordinary lines, with {metadata.global_batch} samples per step"
         second_throughputs.insert(0, _Statement(throughputs.wall.ordinary, origin, throughputs.wall.ordinary, BY_CLOCK))
     worst = max(second_throughputs, key=used.factor_to, default=used)
     factor = used.factor_to(worst)

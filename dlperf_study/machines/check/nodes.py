@@ -144,7 +144,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     else:
         wait = f"{cluster.idle_wait_seconds:.0f} s"
         yield note(
-            f"{name}: idle", busy, f"a run waits {wait}, then starts with a diagnostic: end what else runs there"
+            f"{name}: idle", busy, f"a run waits {wait}, then starts with a diagnostic: end the other programs there"
         )
     if processes := facts["gpu_processes"]:
         remedy = (
@@ -204,8 +204,8 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
         count, name = len(names), names[0] if names else "no GPU"
     detail = f"{count} × {name}"
     if count < cluster.devices_per_node:
-        return missing(subject, detail, f"the cluster file says devices_per_node: {cluster.devices_per_node}; lower it")
-    remedy = f"the cluster file says {cluster.device_name!r}; write device_name: {name}"
+        return missing(subject, detail, f"the cluster file has devices_per_node: {cluster.devices_per_node}; lower it")
+    remedy = f"the cluster file has {cluster.device_name!r}; write device_name: {name}"
     if cluster.device == "gpu" and not is_named(cluster.device_name, name):
         return missing(subject, detail, remedy)
     if cluster.device == "cpu" and cluster.device_name != name:
@@ -229,12 +229,12 @@ def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
             return ok(f"{name}: outputs/", "is shared with this machine")
         return missing(
             f"{name}: outputs/",
-            "is not the one of this machine",
-            "put it on a shared file system and name it by DLPERF_STUDY_OUTPUTS, or (ssh only) say shared_files: false",
+            "is not the folder of this machine",
+            "put it on a shared file system and name it by DLPERF_STUDY_OUTPUTS, or (ssh only) set shared_files: false",
         )
     subject = f"{name}: {facts['work_folder']}"
     if not facts["is_writable"]:
-        return missing(subject, "can't be made or written", "name another work_folder in the cluster file")
+        return missing(subject, "cannot be made or written", "name another work_folder in the cluster file")
     return _enough(subject, "free", facts["free_disk_bytes"], MIN_DISK_BYTES)
 
 
@@ -302,7 +302,7 @@ def _check_gpus(cluster: Cluster, question: GpuQuestion, facts: Mapping[str, Fac
         if is_without_cuda and framework not in cluster.python:
             return note(framework, contradiction, "its configurations are unsupported")
         build = "a build for GPUs" if is_without_cuda else "a build for the CUDA of this driver, or a newer driver"
-        return missing(framework, contradiction, f"docs/gpu.md says how to install {build}")
+        return missing(framework, contradiction, f"see docs/gpu.md to install {build}")
     support = next(iter(supports.values()))
     return ok(framework, f"{everywhere}, {support.build if support else ''}")
 
@@ -356,7 +356,7 @@ def check_ports(probes: probe.Probes, facts: Mapping[str, messages.Message]) -> 
     if len(facts) < 2:
         return untested(_PORTS, "fewer than two nodes were reached")
     if without := [name for name, of_node in facts.items() if "address" not in of_node["address"]]:
-        return untested(_PORTS, f"{', '.join(without)} can't be told by which address to be reached")
+        return untested(_PORTS, f"the address of {', '.join(without)} is unknown")
     endpoints = {}
     for name, of_node in facts.items():
         for port in of_node["ports"]:

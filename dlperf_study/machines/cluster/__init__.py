@@ -84,10 +84,10 @@ class Cluster:
         elif self.available_devices is not None and configuration.devices_per_node > self.available_devices:
             available = counted(self.available_devices, "core" if self.device == "cpu" else "GPU")
             needed = counted(configuration.devices_per_node, "device")
-            count_in_file = f"the cluster file says devices_per_node: {self.devices_per_node}"
+            count_in_file = f"the cluster file has devices_per_node: {self.devices_per_node}"
             yield f"needs {needed} on a node; this machine has {available}, but {count_in_file}"
         if self.device == "gpu" and configuration.memory_limit_mib:
-            yield f"memory_limit_mib is {configuration.memory_limit_mib}, but only processes on CPUs are limited"
+            yield f"memory_limit_mib is {configuration.memory_limit_mib}, but memory is limited on CPUs only"
         threads = configuration.devices_per_node * configuration.threads_per_device
         # With one thread per device, too many threads are the same reason as too many devices.
         if self.device == "cpu" and configuration.threads_per_device > 1 and threads > self.devices_per_node:

@@ -114,9 +114,10 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     detected += ["devices_per_node"] if file.devices_per_node is None else []
     if detected and not facts.is_this_machine:
         able = ", ".join(name for name, facts_of in launchers.items() if facts_of.is_this_machine)
-        yield f"{', '.join(detected)} can't be auto with launcher {file.launcher}; only launcher {able} can ask"
+        names = ", ".join(detected)
+        yield f"{names} cannot be auto with launcher {file.launcher}; give a value (launcher {able} supports auto)"
     if facts.shared_files is None and file.shared_files is None:
-        yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
+        yield "shared_files is missing; write true if outputs/ is the same folder on every node, else false"
     if facts.shared_files is not None and file.shared_files is (not facts.shared_files):
         given, always = wording.as_yaml(file.shared_files), wording.as_yaml(facts.shared_files)
         yield f"shared_files is {given}; with launcher {file.launcher} it is always {always}"

@@ -171,9 +171,9 @@ def link_contradictions(link: str, nodes: int, hardware: Mapping[str, Any]) -> I
     """Yield why ``link`` contradicts the hardware of a node."""
     gpu_links, rates = hardware.get("gpu_links", ""), hardware.get("network", "")
     if nodes == 1 and NVLINK.casefold() in link.casefold() and gpu_links and NVLINK not in gpu_links:
-        yield f"its GPUs are connected by {gpu_links}, but the cluster file says interconnect: {link}"
+        yield f"its GPUs are connected by {gpu_links}, but the cluster file has interconnect: {link}"
     if nodes > 1 and rates and _fastest(link) > _fastest(rates):
-        yield f"its network is {rates}, but the cluster file says interconnect: {link}"
+        yield f"its network is {rates}, but the cluster file has interconnect: {link}"
 
 
 def _fastest(text: str) -> float:

@@ -39,7 +39,7 @@ class KubernetesSettings(Section):
         default={},
         description="of each pod, as request and limit; names with a '/', as rdma/hca, of pods of trainers only",
     )
-    ipc_lock: bool = Field(default=False, description="capability IPC_LOCK for pods of trainers, which RDMA needs")
+    ipc_lock: bool = Field(default=False, description="capability IPC_LOCK for pods of ranks; RDMA needs it")
     host_network: bool = Field(default=False, description="pods of trainers use the network of their machine")
     node_selector: dict[str, str] = Field(default={}, description="labels of the nodes that may be used")
     tolerations: list[dict[str, Any]] = Field(default=[], description="taints of nodes that may be used, as in a pod")

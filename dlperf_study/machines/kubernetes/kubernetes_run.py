@@ -190,10 +190,12 @@ def _check_progress(run: KubernetesRun, run_pods: Sequence[Manifest], seconds: f
     owner = run.objects[0]
     name = owner["metadata"]["name"]
     if not run_pods and not run.api.find(owner["kind"], name):
-        raise PodsFailed(pods.PodFailure(RunStatus.KILLED, f"somebody deleted job {name}"))
+        raise PodsFailed(pods.PodFailure(RunStatus.KILLED, f"job {name} was deleted from outside"))
     limit = run.request.start_within_seconds
     if seconds > limit:
-        reasons = pods.waiting_reasons(run_pods) if run_pods else "no pod has been created: is there a quota?"
+        reasons = (
+            pods.waiting_reasons(run_pods) if run_pods else "no pod has been created; check the quota of the namespace"
+        )
         if reasons:
             raise PodsFailed(pods.PodFailure(RunStatus.FAILED, f"not started within {limit:.0f} s: {reasons}"))
 
@@ -206,7 +208,7 @@ def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
         return result
     title = pods.pod_title(pod)
     (folder / f"{title}.log").write_text(log)
-    failure = pods.pod_failure(pod) or pods.PodFailure(RunStatus.FAILED, f"pod {title} printed no evidence")
+    failure = pods.pod_failure(pod) or pods.PodFailure(RunStatus.FAILED, f"pod {title} printed no run records")
     return failure.as_result()
 
 

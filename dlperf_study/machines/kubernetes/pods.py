@@ -121,7 +121,7 @@ def extract_evidence(log: str, folder: Path) -> JobResult | None:
     if not archive and not digests:
         return None
     if digests != [_digest(archive)]:
-        raise RecordError(f"the pod's log has only a part of the evidence ({len(archive)} characters of it)")
+        raise RecordError(f"the pod's log has only a part of the run records ({len(archive)} characters of it)")
     unpack(archive, folder)
     result_file = folder / RESULT_FILE
     result = JobResult.from_json(result_file.read_text())

@@ -84,7 +84,7 @@ def _archive(submission: Submission) -> str:
     if len(archive) > MOST_ARCHIVE_CHARACTERS:
         raise RunError(
             f"{file}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
-            f"holds at most {MOST_ARCHIVE_CHARACTERS >> 10} KiB; move what is data out of the folder"
+            f"holds at most {MOST_ARCHIVE_CHARACTERS >> 10} KiB; move data out of the folder"
         )
     return archive
 
@@ -191,7 +191,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     versions = library_versions(programs.libraries, runtime["software"])
     libraries = [f"{name} {version}" for name, version in versions.items()]
     if cluster.device == "gpu" and (obstacles := _gpu_obstacles(cluster, programs, runtime["gpu_support"])):
-        return missing(subject, "; ".join(obstacles), "docs/gpu.md says how to install a build for GPUs")
+        return missing(subject, "; ".join(obstacles), "see docs/gpu.md to install a build for GPUs")
     return ok(subject, ", ".join(libraries) or "no framework's library")
 
 
@@ -255,5 +255,5 @@ LAUNCHER = Launcher(
     shared_files=False,
     # In base64 it is a third longer.
     most_archive_bytes=MOST_ARCHIVE_CHARACTERS * 3 // 4,
-    archive_remedy="put the program into the image, and into program.folder only what differs from study to study",
+    archive_remedy="put the script into the image, and only files that differ between studies into program.folder",
 )

@@ -80,7 +80,7 @@ def _results(
         runs = _runs(home, submissions, timeout_seconds)
     except Refused as error:
         for _ in submissions:
-            yield JobResult(RunStatus.FAILED, f"Slurm refused the job: {error}", seconds=None)
+            yield JobResult(RunStatus.FAILED, f"Slurm rejected the job: {error}", seconds=None)
         return
     watches = {job.paths: Watch(job, cluster.settings) for job, _ in runs}
     for job, index in runs:
@@ -165,7 +165,7 @@ def check_partition(cluster: Cluster) -> CheckResult:
         return missing("partition", detail, "name one of them in the section slurm of the cluster file")
     detail = "; ".join(f"{p.name}: jobs of up to {p.max_nodes} nodes and {p.max_time}" for p in selected)
     if max(partition.max_nodes for partition in selected) < cluster.nodes:
-        return missing("partition", detail, f"the cluster file says nodes: {cluster.nodes}; lower it, or name another")
+        return missing("partition", detail, f"the cluster file has nodes: {cluster.nodes}; lower it, or name another")
     return ok("partition", detail)
 
 
@@ -198,7 +198,7 @@ def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
         seconds = queue_seconds(cluster.settings.start_within_seconds)
         raise NoNodes(f"not started within {seconds:.0f} s: {waiting_job.description()}")
     messages = re.findall("error: (.*)", errors)
-    raise NoNodes("; ".join(messages) or errors.strip() or "salloc gives none and says nothing")
+    raise NoNodes("; ".join(messages) or errors.strip() or "salloc printed nothing")
 
 
 def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> slurm_queue.QueuedJob | None:
@@ -236,12 +236,12 @@ def refusal(cluster: Cluster, message: str) -> CheckResult:
     options = f"slurm.options is {settings.options}"
     # What to look at, by what Slurm's message contains; the first one counts.
     keys = {
-        "qos": f"{options}, and `sacctmgr show qos` lists those there are; ",
+        "qos": f"{options}, and `sacctmgr show qos` lists the valid ones; ",
         "account|assoc": f"slurm.account is {settings.account!r}, and `sacctmgr show associations user=$USER` "
         "lists yours; ",
-        "time ?limit": f"a check asks for {MINUTES} minutes, a run for what its study may take; ",
-        "node configuration|gres": f"the cluster file says {cluster.device}, devices_per_node: "
-        f"{cluster.devices_per_node}; `scontrol show node` says what a node has; ",
+        "time ?limit": f"a check requests {MINUTES} minutes, a run the time limit of its study; ",
+        "node configuration|gres": f"the cluster file has device: {cluster.device}, devices_per_node: "
+        f"{cluster.devices_per_node}; `scontrol show node` shows the devices of a node; ",
         "feature|reservation|constraint|node name|option": f"{options}; ",
     }
     advice = next((advice for pattern, advice in keys.items() if re.search(pattern, message, re.IGNORECASE)), "")
@@ -252,7 +252,7 @@ def refusal(cluster: Cluster, message: str) -> CheckResult:
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
     """Return why no rank can have a limit under Slurm."""
     limit = f"cpu_limit {configuration.cpu_limit:g}"
-    return f"{limit}: under Slurm a process that joins a control group leaves that of its job, and Slurm loses it"
+    return f"{limit}: under Slurm a process would leave the control group of its job, and Slurm would lose it"
 
 
 LAUNCHER = Launcher(

@@ -52,7 +52,7 @@ def main() -> None:
             agent.start(coordinator.wait_for("start"))
             agent.watch()
         except _Terminated:
-            coordinator.send("failed", status=RunStatus.KILLED, reason="the node agent was asked to end the run")
+            coordinator.send("failed", status=RunStatus.KILLED, reason="the node agent was told to end the run")
         except (RunError, OSError) as error:
             coordinator.send("failed", status=RunStatus.FAILED, reason=str(error))
         coordinator.wait_for("end")
@@ -258,10 +258,10 @@ def _create_node_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as error:
-        remedy = "name one that is each node's own, or, where outputs/ is shared as well, shared_files: true"
+        remedy = "name a folder that is local to each node, or set shared_files: true if outputs/ is shared too"
         raise RunError(f"work_folder: {folder} was made by another node of this run; {remedy}") from error
     except OSError as error:
-        remedy = "name another work_folder in the cluster file, one that every node can make and write to"
+        remedy = "name a work_folder in the cluster file that every node can make and write to"
         raise RunError(f"work_folder: {error.filename or folder}: {error.strerror or error}; {remedy}") from error
 
 

@@ -168,7 +168,7 @@ class Channel:
     def loss(self) -> Message:
         """Return why the node agent is lost, as a message."""
         if problem := self.inbox.problem:
-            return {"kind": "lost", "status": RunStatus.FAILED, "reason": f"the node agent of the run sent {problem}"}
+            return {"kind": "lost", "status": RunStatus.FAILED, "reason": f"the node agent sent {problem}"}
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSING_SECONDS)
         code = self._process.poll()
@@ -178,7 +178,7 @@ class Channel:
         if error := last_line(self._errors.read().decode(errors="replace")):
             end = f"{end}: {error}"
         status = RunStatus.KILLED if code is not None and code < 0 else RunStatus.FAILED
-        subject = f"was lost, its {self.node.reach[0]}" if self.node.reach else "the node agent of the run"
+        subject = f"was lost, its {self.node.reach[0]}" if self.node.reach else "the node agent"
         return {"kind": "lost", "status": status, "reason": f"{subject} {end}"}
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
     # The value of a variable of the cluster file that a record withholds is in the environment of this process.
     withheld = {name for name, value in given.items() if value == environment_variables.WITHHELD}
     if missing := sorted(withheld - os.environ.keys()):
-        raise RunFailed(RunStatus.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
+        raise RunFailed(RunStatus.FAILED, f"{', '.join(missing)}: named in the cluster file, but not set here")
     environment = inherited | dict(given) | {name: os.environ[name] for name in withheld}
     ports = random.sample(PORTS, _candidates(submission)) if submission.job.ports else []
     return {"submission": submission.message(environment), "ports": ports, "unrecorded": unrecorded}
@@ -110,7 +110,7 @@ def node_facts(run: ConductedRun, node_index: int, final_report: messages.Messag
     return facts | {"load": report["load"] | {"busy_cores_during": busy}}
 
 
-READY_REMEDY = "; start_up.ready_seconds of the cluster file allows more"
+READY_REMEDY = "; raise start_up.ready_seconds in the cluster file"
 #: How long node agents may take to end everything and to send what was written; and where nothing was started.
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 
@@ -128,7 +128,7 @@ def coordinate(
     def note_waiting(node: str, busy_processes: str) -> None:
         limit = f"at most {submission.cluster.idle_wait_seconds:.0f} s"
         run_folder.write_waiting(
-            submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}"
+            submission, f"waits until {node or 'this machine'} is idle, {limit}; background load: {busy_processes}"
         )
 
     with Agents(run.mark, note_waiting) as agents:
@@ -193,7 +193,7 @@ def _prepare(run: ConductedRun, agents: Agents) -> None:
     """Let every node prepare, and compare the nodes."""
     submission = run.submission
     if len(run.nodes) < submission.job.nodes:
-        raise RunFailed(RunStatus.FAILED, f"needs {submission.job.nodes} nodes, but there are only {len(run.nodes)}")
+        raise RunFailed(RunStatus.FAILED, f"needs {submission.job.nodes} nodes, but the cluster has {len(run.nodes)}")
     request = prepare_request(submission, run.unrecorded)
     for index, node in enumerate(run.nodes):
         agents.open(index, node)
@@ -236,7 +236,7 @@ def _result(
     silent = run.node_titles(index for index in lost if index != conclusion.node_index)
     status, reason, task = conclusion.status, conclusion.reason, conclusion.task
     if silent:
-        reason, task = "; ".join(filter(None, (reason, f"{silent} did not answer any more"))), ""
+        reason, task = "; ".join(filter(None, (reason, f"{silent} stopped answering"))), ""
         if status is RunStatus.COMPLETED:
             status = RunStatus.FAILED
     return JobResult(

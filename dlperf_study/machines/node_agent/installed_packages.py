@@ -46,7 +46,7 @@ def installed_packages(
     if done.returncode:
         message = last_line(done.stderr) or "no message"
         if node.reach and done.returncode == SSH_FAILED:
-            raise RunError(f"{node.name} can't be asked for its libraries: {message}")
+            raise RunError(f"{node.name} did not report its libraries: {message}")
         raise UnusablePython(f"{program} exited with code {done.returncode}: {message}")
     output = last_line(done.stdout)
     try:

@@ -24,7 +24,7 @@ LONGEST_BYTES = 2**30
 HEARTBEAT_SECONDS, SILENCE_SECONDS = 5.0, 20.0
 #: The reason of such an end. A coordinator reads it if its process goes on later.
 SILENCE = (
-    f"the processes of the run were ended, because its coordinator was silent for {SILENCE_SECONDS:.0f} s, as when its "
+    f"the ranks were killed, because its coordinator was silent for {SILENCE_SECONDS:.0f} s, as when its "
     "process is stopped (SIGSTOP), its machine is suspended or its connection is cut"
 )
 
@@ -74,7 +74,7 @@ class Inbox:
                 try:
                     messages.append(_parsed(received_line.removeprefix(self._prefix)))
                 except (ValueError, RecursionError):
-                    self._refuse("a line with its mark that is no message")
+                    self._refuse("a line with its mark that is not a message")
                     break
         return messages
 

@@ -117,7 +117,9 @@ def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> 
     if interface:
         if interface not in addresses:
             names = ", ".join(addresses)
-            raise RunError(f"network_interface {interface} has no IPv4 address here; those that have: {names}")
+            raise RunError(
+                f"network_interface {interface} has no IPv4 address here; interfaces with an address: {names}"
+            )
         return addresses[interface], interface
     external = {name: a for name, a in addresses.items() if not ipaddress.ip_address(a).is_loopback}
     interfaces = {address: name for name, address in external.items()}
@@ -129,7 +131,7 @@ def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> 
         [(name, address)] = external.items()
         return address, name
     names = ", ".join(external) or "none but loopback"
-    raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({names})")
+    raise RunError(f"no unique address for other nodes; set network_interface in the cluster file ({names})")
 
 
 def _addresses() -> dict[str, str]:

@@ -71,7 +71,7 @@ def busy_processes(seconds_before: Mapping[psutil.Process, float], elapsed_secon
             with suppress(psutil.Error):
                 cores[f"{process.name()} (process {process.pid}, {busy:.1f} cores)"] = busy
     busiest = sorted(cores, key=cores.__getitem__, reverse=True)
-    return ", ".join(busiest[:MOST_NAMED]) or "no process that can be seen from here"
+    return ", ".join(busiest[:MOST_NAMED]) or "no visible process"
 
 
 def cores_busy(seconds: float) -> float:

@@ -118,7 +118,7 @@ def _listen_as_a_run() -> socket.socket:
     for port in random.sample(PORTS, CANDIDATES):
         with suppress(OSError):
             return socket.create_server(("", port))
-    raise RunError(f"none of {CANDIDATES} ports from {PORTS.start} to {PORTS.stop - 1} that were tried is free")
+    raise RunError(f"{CANDIDATES} ports from {PORTS.start} to {PORTS.stop - 1} were tried, and none is free")
 
 
 def facts(request: Message) -> dict[str, Any]:

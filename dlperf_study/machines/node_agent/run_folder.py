@@ -138,7 +138,7 @@ def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> lis
     """Return the argv that replaces ``ssh`` with these arguments; raises RunError."""
     host, *rest = _skip_options(arguments)
     if host not in table:
-        raise RunError(f"ssh: host {host} is not of this run; those are {', '.join(table)}")
+        raise RunError(f"ssh: host {host} is not part of this run; its hosts are {', '.join(table)}")
     return [*table[host], " ".join(_skip_options(rest))]
 
 

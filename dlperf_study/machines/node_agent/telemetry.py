@@ -198,7 +198,7 @@ class CpuEnergy:
                 self.obstacle = f"the energy counter in {zone} can't be read: {_reason(error)}"
                 return
         if not self._counters:
-            self.obstacle = f"the kernel shows no energy counter of a processor in {folder}"
+            self.obstacle = f"no energy counter of a processor in {folder}"
 
     def joules(self) -> dict[str, float]:
         """Return joules by package, of readable counters."""

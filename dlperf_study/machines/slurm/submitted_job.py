@@ -271,13 +271,13 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
     description = job.description()
     if job.phase is Phase.WAITING:
         if job.is_held:
-            return RunStatus.FAILED, f"{description}: it is held, so it would wait for ever"
+            return RunStatus.FAILED, f"{description}: it is held, so it would never start"
         if job.can_never_start:
             return RunStatus.UNSUPPORTED, f"{description}: it can never start"
         if phase_seconds > patience.start_seconds:
             return RunStatus.FAILED, f"{description}: not started within {patience.start_seconds:.0f} s"
     if job.phase is Phase.SUSPENDED:
-        return RunStatus.KILLED, f"{description}: what is measured across a break is not true"
+        return RunStatus.KILLED, f"{description}: a measurement across a suspension is invalid"
     if job.phase is Phase.OVER and phase_seconds > SETTLE_SECONDS:
         return OUTCOMES.get(job.state, RunStatus.FAILED), f"{description}, and no result of this run"
     if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:

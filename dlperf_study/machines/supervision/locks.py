@@ -110,7 +110,7 @@ def _open_private(path: str, flags: int) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise BusyError(f"{path}: a lock can't be a link; remove it") from None
+        raise BusyError(f"{path}: a lock cannot be a link; remove it") from None
 
 
 def _take(descriptor: int, conflict: str, path: Path) -> None:
@@ -129,7 +129,7 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
 
 def _holder(content: bytes) -> tuple[str, bool]:
     """Return who holds a lock, and whether it is known."""
-    unknown = "a process that has not said what it does is busy on this machine"
+    unknown = "an unknown process on this machine holds the lock"
     try:
         holder = json.loads(content)
         process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
@@ -137,7 +137,7 @@ def _holder(content: bytes) -> tuple[str, bool]:
         return unknown, False
     pid, is_here = process.partition("-")[0], host == socket.gethostname()
     if is_here and not is_running(process):
-        return f"{unknown}; the last that did, {pid}, is gone", False
+        return f"{unknown}; the last known process, {pid}, is gone", False
     return f"process {pid} is {purpose} on {'this machine' if is_here else host}", True
 
 

@@ -80,7 +80,7 @@ def end_orphans() -> tuple[str, ...]:
                 orphans[process.pid] = process
     ended = end(orphans.values())
     if alive := [str(pid) for pid, process in orphans.items() if _is_alive(process)]:
-        raise RunError(f"an earlier study left processes that can't be ended: {', '.join(alive)}; see what holds them")
+        raise RunError(f"orphan processes of an earlier study cannot be killed: {', '.join(alive)}")
     return tuple(ended)
 
 

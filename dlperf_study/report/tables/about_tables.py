@@ -83,7 +83,7 @@ def _values_text(name: str, values: pd.Series) -> str:
     if name == "batch_per_device" and (values == 0).any():
         shared = values[values > 0]
         divisible = text_if(len(shared), f"{_values_text(name, shared)}; ")
-        return f"{divisible}none where the global batch can't be shared equally"
+        return f"{divisible}none where the global batch cannot be split equally"
     unit = column_named(name).unit
     is_named = any(formatting.is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in column_named(name).words.split() or not is_numeric_dtype(values) or is_named

@@ -64,7 +64,7 @@ class _Gap:
         if is_missing(row.significance):
             return explain_missing_interval(dataset, row, "relative_throughput", "reference")
         if row.significance in (NO_SIGNIFICANT_DIFFERENCE, EQUAL):
-            return "neither is faster, as far as these runs tell"
+            return "no significant difference"
         deciding = parts.differences(entry).get(excess("compute_seconds", "exposed_communication_seconds"))
         if deciding is not None and deciding.error is None:
             return _explain_parts_without_interval(deciding.reason, "reference")

@@ -67,7 +67,7 @@ def factor_column(name: str) -> TableColumn:
     def cell(row: Any) -> Cell:
         value = getattr(row, name)
         if name == "batch_per_device" and not value:
-            return Cell.missing("the global batch can't be shared equally")
+            return Cell.missing("the global batch cannot be split equally")
         if is_missing(value):
             return Cell.missing("not stated")
         return Cell(formatting.display_name(value))

@@ -99,7 +99,7 @@ def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
     if configuration.token_file == NO_FILE:
         yield "data_loader mapped_tokens needs a token_file"
     elif not Path(configuration.token_file).is_absolute():
-        yield f"token_file {configuration.token_file} must be the whole path, which is the same on every node"
+        yield f"token_file {configuration.token_file} must be an absolute path, the same on every node"
 
 
 DATA_LOADER = DataLoader(

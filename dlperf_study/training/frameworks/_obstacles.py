@@ -66,7 +66,8 @@ def unsuitable_parts(
         value = getattr(configuration, name)
         if value not in choices:
             listed = ", ".join(map(value_text, choices))
-            yield refused.get(value) or f"{name} {value_text(value)} is not built for {framework} (built: {listed})"
+            reason = f"{name} {value_text(value)} is not supported by {framework} (supported: {listed})"
+            yield refused.get(value) or reason
     model, source = configuration.model, configuration.data_loader
     read_by_model = models.load(model).settings if model in models.names() else ()
     read_by_source = data_loaders.load(source).settings if source in data_loaders.names() else ()
@@ -81,13 +82,13 @@ def unsuitable_parts(
 def server_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that all-reduce has no servers."""
     if configuration.parameter_servers:
-        yield f"servers is {configuration.parameter_servers}, but all-reduce has no parameter servers"
+        yield f"parameter_servers is {configuration.parameter_servers}, but all-reduce has no parameter servers"
 
 
 def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that a framework is built for images alone."""
     if configuration.samples == SEQUENCES:
-        yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
+        yield f"model {configuration.model} trains on sequences, but {configuration.framework} is for images only"
 
 
 def sequence_model(configuration: Configuration) -> SequenceModel | None:
@@ -108,7 +109,7 @@ def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that a batch can't be divided into its micro-batches."""
     batch, parts = configuration.batch_per_device, configuration.micro_batches
     if batch % parts:
-        yield f"batch_per_device {batch} can't be divided into {parts} equal micro_batches"
+        yield f"batch_per_device {batch} is not a multiple of micro_batches {parts}"
 
 
 def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
@@ -117,9 +118,9 @@ def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]
     if scaling != "none" and precision not in SCALED:
         yield f"loss_scaling {value_text(scaling)} is for precision {' and '.join(SCALED)}, not {value_text(precision)}"
     if precision == "tf32" and device != "gpu":
-        yield "precision tf32 is a number format of NVIDIA's tensor cores, which a CPU does not have"
+        yield "precision tf32 needs the tensor cores of NVIDIA GPUs; the device is a CPU"
     if autotuning != LIBRARYS_CHOICE and device != "gpu":
-        yield f"cudnn_autotune {autotuning}: cuDNN is a library for NVIDIA GPUs, and computes nothing on a CPU"
+        yield f"cudnn_autotune {autotuning}: cuDNN is a library for NVIDIA GPUs; the device is a CPU"
 
 
 def require_compiler(configuration: Configuration, compilers: Compilers) -> None:
@@ -147,7 +148,7 @@ def data_loader_obstacles(configuration: Configuration, library: str) -> Iterato
         yield str(error)
         return
     if source.libraries and library not in source.libraries:
-        yield f"data_loader {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
+        yield f"data_loader {source.name} is not supported with {library} (supported: {', '.join(source.libraries)})"
     if configuration.samples not in source.samples:
         yield f"data_loader {source.name} delivers {' and '.join(source.samples)}, not {configuration.samples}"
     else:

@@ -25,10 +25,10 @@ _ON_GPUS_ONLY = (
         2,
         "matrices",
         "Only support xpu, gpu and custom_device now, but this is cpu",
-        "torch_tensor divides them",
+        "use torch_tensor",
     ),
-    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"),
-    ("zero_stage", SHARDED_PARAMETERS, "gradients and parameters", _NO_SHARDING, "torch_zero divides them"),
+    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "use torch_pipeline"),
+    ("zero_stage", SHARDED_PARAMETERS, "gradients and parameters", _NO_SHARDING, "use torch_zero"),
 )
 #: The parameters that ``parallel_obstacles`` refuses.
 REFUSED_BY_NAME = tuple(entry[0] for entry in _ON_GPUS_ONLY)
@@ -47,8 +47,8 @@ def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
     if configuration.memory_format != "nhwc" or model not in models.names():
         return
     if not models.load(model).pools_to_pixel:
-        reason = "it flattens features of several pixels, and Paddle's layers would put them in another order"
-        yield f"memory_format nhwc: model {model} is not built so for Paddle: {reason}"
+        reason = "it flattens features of several pixels, and Paddle's layers would change their order"
+        yield f"memory_format nhwc: model {model} is not supported in this layout by Paddle: {reason}"
 
 
 def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
@@ -59,6 +59,6 @@ def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[st
             continue
         setting = f"{parameter} {value}"
         if device == "gpu":
-            yield f"{setting} is not built for Paddle, whose fleet divides {divided} on GPUs alone; {instead}"
+            yield f"{setting} is not implemented for Paddle, whose fleet distributes {divided} on GPUs only; {instead}"
         else:
-            yield f"{setting}: Paddle 3.0 divides {divided} on GPUs only ({message!r}); {instead} here"
+            yield f"{setting}: Paddle 3.0 distributes {divided} on GPUs only ({message!r}); {instead}"

@@ -28,7 +28,7 @@ BUILT: Values = _obstacles.BUILT_FOR_LIBRARIES | {
     "gradient_compression": ("none", "fp16"),
     "activation_checkpointing": RECOMPUTATIONS,
 }
-_NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
+_NO_O2 = "PyTorch's autocast keeps parameters in float32; only Paddle has the level O2"
 REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
 GPU_REMEDY = make_or("gpu TORCH_INDEX=ADDRESS", "pip install torch --index-url ADDRESS")
 
@@ -45,9 +45,11 @@ def obstacles(
     yield from _obstacles.server_obstacles(configuration)
     yield from _obstacles.device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
-        yield f"compiler {configuration.compiler}: a sharded classifier communicates features in what is compiled"
+        yield f"compiler {configuration.compiler}: a sharded classifier communicates features within the compiled code"
     if configuration.activation_checkpointing == BLOCKS_AGAIN:
-        yield from _obstacles.image_obstacles(configuration, f"recompute {configuration.activation_checkpointing}")
+        yield from _obstacles.image_obstacles(
+            configuration, f"activation_checkpointing {configuration.activation_checkpointing}"
+        )
     yield from _obstacles.missing_library(library, version, install_command(library))
     yield from _obstacles.unsuitable_parts(configuration, "torch", built, settings, REFUSED_PRECISIONS)
 

@@ -116,9 +116,9 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
     sizes = {"heads": model.sizes.heads, "kv_heads": model.sizes.kv_heads, "ffn": model.sizes.inner}
     for size, count in sizes.items():
         if count % degree:
-            yield f"{size} of model {model.name} is {count}, which tensor_parallel {degree} does not divide"
+            yield f"{size} of model {model.name} is {count}, but tensor_parallel {degree} must divide it"
     if configuration.sequence_parallel and (length := configuration.sequence_length) % degree:
-        yield f"sequence_length is {length}, which tensor_parallel {degree} does not divide for sequence_parallel"
+        yield f"sequence_length is {length}, but tensor_parallel {degree} must divide it for sequence_parallel"
 
 
 def divide(network: Any, mesh: Any, between_matrices: bool) -> None:

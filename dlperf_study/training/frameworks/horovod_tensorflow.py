@@ -25,10 +25,10 @@ from dlperf_study.training.libraries.tensorflow import TensorFlow
 STRATEGIES = (ALL_REDUCE,)
 BUILT = _tensorflow.BUILT | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
 TENSORFLOW = "2.15."
-PYTHON = "the Python that the cluster file names for horovod_tensorflow"
+PYTHON = "the Python of the cluster file for horovod_tensorflow"
 MAKE = make_or("horovod-tensorflow", "make -C CHECKOUT horovod-tensorflow")
 REMEDY = (
-    f"`{MAKE}` installs it in an environment of its own, whose Python the cluster file names: "
+    f"`{MAKE}` installs it in a separate environment; name its Python in the cluster file: "
     "python: {horovod_tensorflow: PROJECT/.horovod-tensorflow/bin/python}"
 )
 

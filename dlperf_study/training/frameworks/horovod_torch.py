@@ -28,7 +28,7 @@ _GPU_REMEDY = make_or(
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if configuration.classifier == "sharded":
-        yield "a sharded classifier communicates features by torch.distributed, which Horovod does not start"
+        yield "a sharded classifier needs torch.distributed, which Horovod does not start"
     yield from _horovod.obstacles(configuration, cluster)
     yield from _torch.obstacles(configuration, cluster, version, _horovod.SETTINGS, library="horovod")
 

@@ -33,7 +33,7 @@ BUILT: Values = _obstacles.BUILT_FOR_LIBRARIES | {
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if configuration.zero_stage:
-        yield f"zero_stage is {configuration.zero_stage}, but paddle_collective divides nothing; paddle_zero does"
+        yield f"zero_stage is {configuration.zero_stage}, but paddle_collective shards nothing; use paddle_zero"
     yield from collective_obstacles(configuration, cluster, version, BUILT, ("fusion_mib",))
 
 
@@ -49,7 +49,7 @@ def collective_obstacles(
     yield from _obstacles.missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle.obstacles(configuration, cluster.device)
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
-        yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
+        yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor; use optimizer momentum"
     yield from _paddle.parallel_obstacles(configuration, cluster.device)
     yield from _obstacles.unsuitable_parts(configuration, "paddle", built, (*settings, *_paddle.REFUSED_BY_NAME))
     yield from _paddle.memory_format_obstacles(configuration)

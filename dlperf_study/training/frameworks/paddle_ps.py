@@ -41,9 +41,9 @@ COMMUNICATION_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED_STRATEGIES = {
-    "geo": "Paddle's GEO mode communicates sparse tables only, so with a dense model every trainer would train alone",
+    "geo": "Paddle's GEO mode communicates sparse tables only, so the ranks of a dense model would train alone",
 }
-_SERVERS_UPDATE = "Paddle's servers update their dense tables themselves"
+_SERVERS_UPDATE = "Paddle's parameter servers update their dense tables themselves"
 REFUSED_VALUES = REFUSED_STRATEGIES | {
     kernels: f"fused_optimizer {kernels}: {_SERVERS_UPDATE}" for kernels in ("fused", "foreach", "for_loop")
 }
@@ -53,7 +53,7 @@ def wrong_version(version: str) -> str:
     """Return that a version has no parameter servers, or nothing."""
     if tuple(map(int, version.split(".")[:2])) < FIRST_WITHOUT_SERVERS:
         return ""
-    return f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+    return f"paddlepaddle {version} has no parameter servers; the last version with them is 3.0"
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
@@ -64,17 +64,17 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from _paddle.memory_format_obstacles(configuration)
     yield from _obstacles.sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.parameter_servers or configuration.world_size > 1):
-        yield "strategy local is one process without servers"
+        yield "strategy local needs devices_per_node 1, nodes 1 and parameter_servers 0"
     if configuration.strategy in ("async", "sync") and not configuration.parameter_servers:
-        yield f"strategy {configuration.strategy} needs servers of at least 1"
+        yield f"strategy {configuration.strategy} needs parameter_servers of at least 1"
     if configuration.optimizer != "sgd":
-        yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
+        yield f"optimizer {configuration.optimizer} is not supported by Paddle's dense tables (supported: sgd)"
     if configuration.classifier == "sharded":
-        yield "a sharded classifier needs collectives between the trainers"
+        yield "a sharded classifier needs collectives between the ranks"
     if version and (wrong := wrong_version(version)):
         yield wrong
     if cluster.device != "cpu":
-        yield f"device is {cluster.device}, but parameter servers are built for cpu"
+        yield f"device is {cluster.device}, but parameter servers are supported on cpu only"
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

@@ -21,7 +21,7 @@ BUILT: Values = paddle_collective.BUILT | BUILT_FOR_SHARDING | {"strategy": STRA
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if not configuration.zero_stage:
-        yield "zero_stage is 0, but paddle_zero divides the optimizer's state (stage 1); paddle_collective does not"
+        yield "zero_stage is 0, but paddle_zero shards the state of the optimizer (stage 1); use paddle_collective"
     yield from paddle_collective.collective_obstacles(configuration, cluster, version, BUILT, settings=())
 
 

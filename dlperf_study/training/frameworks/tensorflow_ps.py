@@ -174,15 +174,15 @@ BUILT = _tensorflow.BUILT | {
     "loss_scaling": ("none",),
 }
 REFUSED_VALUES = {
-    "xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are",
-    "amp_fp16": "precision amp_fp16: servers apply gradients without looking whether they are finite",
+    "xla": "compiler xla: XLA compiles no variables of other processes, such as parameters on servers",
+    "amp_fp16": "precision amp_fp16: parameter servers also apply gradients that are not finite",
 }
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if not configuration.parameter_servers:
-        yield f"strategy {configuration.strategy} needs servers of at least 1"
+        yield f"strategy {configuration.strategy} needs parameter_servers of at least 1"
     yield from _obstacles.missing_library("tensorflow", version, _tensorflow.REMEDY)
     yield from _obstacles.sequence_obstacles(configuration)
     yield from _tensorflow.obstacles(configuration, cluster, BUILT, refused=REFUSED_VALUES)

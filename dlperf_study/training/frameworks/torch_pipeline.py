@@ -24,7 +24,7 @@ from dlperf_study.training.models._base import without_loss
 STRATEGIES = ("pipeline",)
 BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
 SETTINGS = ("pipeline_parallel", "virtual_stages", "micro_batches", "tensor_parallel", "sequence_parallel")
-STAYS = "its layers are divided, so that no step can be done without sending activations"
+STAYS = "its layers are split into stages: every step sends activations"
 #: Gradients are averaged in buffers of at most so many bytes, as ``DistributedDataParallel`` does by default.
 BUFFER_BYTES = 25 * 2**20
 
@@ -32,14 +32,14 @@ BUFFER_BYTES = 25 * 2**20
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if configuration.pipeline_parallel == 1:
-        yield "pipeline_parallel is 1, but torch_pipeline divides layers among 2 or more; torch_ddp does not"
+        yield "pipeline_parallel is 1, but torch_pipeline splits layers over 2 or more devices; use torch_ddp"
     yield from micro_batch_obstacles(configuration)
     yield from schedule_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_pipeline")
     yield from undivided_layers(configuration)
     yield from undivided_sizes(configuration)
     if configuration.sequence_parallel and configuration.tensor_parallel == 1:
-        yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
+        yield "sequence_parallel shards sequences over the tensor_parallel devices, but tensor_parallel is 1"
     yield from _torch.obstacles(configuration, cluster, version, SETTINGS, BUILT)
 
 
@@ -54,7 +54,8 @@ def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
     if schedule in (ONE_FORWARD_ONE_BACKWARD, INTERLEAVED) and parts < stages:
         yield f"micro_batches is {parts}, but pipeline_schedule {schedule} needs {stages} or more"
     elif schedule == INTERLEAVED and parts % (rounds := parts // stages):
-        yield f"micro_batches is {parts}, which {INTERLEAVED} can't divide into {rounds} equal rounds"
+        problem = f"micro_batches is {parts}, which {INTERLEAVED} cannot split into {rounds} equal rounds"
+        yield f"{problem}; give a multiple of pipeline_parallel {stages}"
 
 
 def undivided_layers(configuration: Configuration) -> Iterator[str]:
@@ -62,7 +63,7 @@ def undivided_layers(configuration: Configuration) -> Iterator[str]:
     model, stages = sequence_model(configuration), configuration.pipeline_parallel * configuration.virtual_stages
     if model and model.sizes.layers % stages:
         degrees = f"pipeline_parallel {configuration.pipeline_parallel} × virtual_stages {configuration.virtual_stages}"
-        yield f"model {model.name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
+        yield f"model {model.name} has {model.sizes.layers} layers, but {degrees} = {stages} stages must divide them"
 
 
 class PipelineTrainer(TensorTrainer):

@@ -18,13 +18,13 @@ from dlperf_study.training.models._base import without_loss
 STRATEGIES = ("tensor",)
 BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES}
 SETTINGS = ("tensor_parallel", "sequence_parallel", "micro_batches")
-STAYS = "its matrices are divided, so that no step can be done without communicating activations"
+STAYS = "its matrices are sharded: every step communicates activations"
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if configuration.tensor_parallel == 1:
-        yield "tensor_parallel is 1, but torch_tensor divides matrices among 2 or more; torch_ddp does not"
+        yield "tensor_parallel is 1, but torch_tensor shards matrices over 2 or more devices; use torch_ddp"
     yield from micro_batch_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_tensor")
     yield from _torch_divided.undivided_sizes(configuration)

@@ -21,13 +21,13 @@ STRATEGIES = ("zero",)
 BUILT = _torch_divided.BUILT | {"strategy": STRATEGIES}
 #: The least share of the parameters that a part of the network has if it is gathered by itself.
 LEAST_SHARE = 0.01
-STAYS = "its parameters are divided, so that no step can be done without gathering them"
+STAYS = "its parameters are sharded: every step gathers them"
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     if not configuration.zero_stage:
-        yield "zero_stage is 0, but torch_zero divides something (stages 1 to 3); torch_ddp does not"
+        yield "zero_stage is 0, but torch_zero needs stages 1 to 3; use torch_ddp"
     yield from micro_batch_obstacles(configuration)
     yield from _torch.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), BUILT)
 

@@ -89,7 +89,8 @@ def _jpegs(folder: Path) -> list[str]:
     files = []
     for entry in _entries(folder):
         if not entry.name.lower().endswith(EXTENSIONS):
-            raise ImageDatasetError(f"{entry.path} is no JPEG by its name; names end in {', '.join(EXTENSIONS)}")
+            names = " or ".join(EXTENSIONS)
+            raise ImageDatasetError(f"{entry.path} does not end in {names}; convert it to JPEG, or remove it")
         files.append(entry.path)
     if not files:
         raise ImageDatasetError(f"{folder} is an empty folder: a class needs at least one JPEG")
@@ -107,7 +108,7 @@ def _reason(error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
-        return "it is no image"
+        return "it is not an image"
     return str(error)
 
 

@@ -33,7 +33,7 @@ FIRST_LOSS_SCALES = {"none": FIRST_LOSS_SCALE, "dynamic": FIRST_LOSS_SCALE, "sta
 LARGEST_ERRORS = {"float32": 5e-5, "tf32": 1e-3}
 #: Of the products that are tried: [N, C, H, W] images and [C, C, k, k] weights, large enough for tensor cores.
 IMAGES_SHAPE, WEIGHTS_SHAPE = (8, 64, 16, 16), (64, 64, 3, 3)
-NO_PRODUCT = "the first step computed no convolution and no matrix product, so its precision is unknown"
+NO_PRODUCT = "the precision is unknown, because the first step computed no convolution and no matrix product"
 
 
 class Stopwatch(Protocol):

@@ -26,7 +26,7 @@ class _ObservedGroup:
         if name in _MOVE_NOTHING:
             return method
         if name not in _COUNTED:
-            raise RunError(f"a step does {name} of Paddle's process groups, a collective that nobody counts")
+            raise RunError(f"a step does {name} of Paddle's process groups, a collective whose bytes are not counted")
 
         def observed(tensor: Any, root: int, *details: Any) -> Any:
             size, ranks = (int(tensor.size), tensor.element_size()), tuple(self._group.ranks)

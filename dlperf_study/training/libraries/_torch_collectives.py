@@ -57,7 +57,7 @@ def observed_collectives() -> Iterator[list[Collective]]:
             if operator := _OPERATORS.get(name):
                 collectives.append(_observed(operator, args))
             elif name.startswith(_NAMESPACES) and name not in _WAITS:
-                raise RunError(f"a step does {name}, a collective that nobody counts")
+                raise RunError(f"a step does {name}, a collective whose bytes are not counted")
             return function(*args, **(kwargs or {}))
 
     with Observer():

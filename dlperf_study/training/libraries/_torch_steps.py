@@ -163,7 +163,7 @@ class TrainingStep:
         without = sum(parameter.grad is None for parameter in parameters)
         if without:
             of_all = counted(len(parameters), "parameter")
-            raise RunError(f"{without} of {of_all} got no gradient: they are not trained")
+            raise RunError(f"{without} of {of_all} got no gradient and are not trained")
         self._held_bytes = torch.held_bytes(parameters, torch.own_optimizer(optimizer))
 
 

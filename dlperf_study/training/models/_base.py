@@ -109,7 +109,7 @@ class BuiltByLibraries:
             yield self._missing_builder(library)
 
     def _missing_builder(self, library: str) -> str:
-        return f"model {self.name} has no builder for {library!r}; its libraries: {', '.join(self.builders) or 'none'}"
+        return f"model {self.name} is not supported with {library} (supported: {', '.join(self.builders) or 'none'})"
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Model(BuiltByLibraries):
         classifier, ratio, size = configuration.classifier, configuration.sample_ratio, configuration.image_size
         yield from super().obstacles(configuration, library)
         if classifier not in self.classifiers:
-            yield f"classifier is {classifier!r}, but model {self.name} has {', '.join(self.classifiers)}"
+            yield f"classifier is {classifier!r}, but model {self.name} supports {', '.join(self.classifiers)}"
         if not 0 < ratio <= 1:
             yield f"sample_ratio is {ratio!r}, but model {self.name} takes more than 0 and at most 1"
         if ratio < 1 and classifier != "sharded":

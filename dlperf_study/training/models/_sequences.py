@@ -148,12 +148,12 @@ class SequenceModel(BuiltByLibraries):
         for name, entry in PARAMETERS.items():
             value = getattr(configuration, name)
             if entry.samples == IMAGES and value != entry.default:
-                yield f"{name} is {value_text(value)}, but model {self.name} trains on sequences, and not on images"
+                yield f"{name} is {value_text(value)}, but model {self.name} trains on sequences, not on images"
 
     def _refused_lengths(self, configuration: Configuration) -> Iterator[str]:
         length, masked, positions = configuration.sequence_length, configuration.masked_positions, self.sizes.positions
         if not length:
-            yield f"sequence_length is missing, and model {self.name} trains on sequences of tokens"
+            yield f"sequence_length is missing, but model {self.name} trains on sequences of tokens"
         elif positions and length > positions:
             yield f"sequence_length is {length}, but model {self.name} has {positions} positions"
         if length and self.task == MASKED and not 0 < masked <= length:

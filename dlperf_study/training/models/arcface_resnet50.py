@@ -72,7 +72,7 @@ class Shard:
     def of(cls, classes: int, rank: int, ranks: int) -> "Shard":
         """Return the shard of ``rank``; the first may hold one more; raises UnsupportedError."""
         if classes < ranks:
-            raise UnsupportedError(f"classes is {classes}, too few to give each of {ranks} ranks a shard")
+            raise UnsupportedError(f"classes is {classes}, fewer than the {ranks} ranks that need a shard each")
         least, more = divmod(classes, ranks)
         return cls(first=least * rank + min(rank, more), rows=least + (rank < more), rank=rank, ranks=ranks)
 

@@ -30,7 +30,7 @@ def first_steps(trainer: Trainer, feed: Feed, configuration: Configuration) -> d
     expected = COMPUTED_IN[configuration.precision]
     if computed_in != expected:
         requested = f"precision is {configuration.precision}, which computes in {expected}"
-        raise RunError(f"{requested}, but the network computed its first step in {computed_in}")
+        raise RunError(f"{requested}, but the model computed its first step in {computed_in}")
     tuning = trainer.tuning()
     for contradiction in tuning_contradictions(configuration, tuning):
         raise RunError(contradiction)

@@ -52,13 +52,13 @@ def test_ranks_of_one_stream_start_over_together(folder, ingested):
 
 def test_a_part_that_a_log_does_not_have_is_refused(folder, ingested):
     write(folder, (1, 3), run_of(350, 1) + run_of(300, 2))
-    assert refusals(ingested()) == {"1n1g 2": f"{LOG}: has 2 runs, and no part 3"}
+    assert refusals(ingested()) == {"1n1g 2": f"{LOG}: has 2 runs, but no part 3"}
 
 
 @pytest.mark.parametrize("parts", [(1, 1), (0, 1), (0, 0)])
 def test_a_part_belongs_to_one_run(folder, ingested, parts):
     write(folder, parts, run_of(350, 1) + run_of(300, 2))
-    with pytest.raises(MetadataError, match=f"{LOG}: named 2 times, but it belongs to one run"):
+    with pytest.raises(MetadataError, match=f"{LOG}: named 2 times, but a log belongs to one run"):
         ingested()
 
 

@@ -24,7 +24,7 @@ def megatron(step, milliseconds):
 
 
 def diagnostics_of(folder, ingested, text, **declared):
-    """Return the diagnostics about the throughput of one run of 1024 samples a step, by their severity, and its row."""
+    """Return the diagnostics about the throughput of a run of 1024 samples per step, by their severity, and its row."""
     declare(folder, **{"devices_per_node": 8, "framework": "deepspeed", **declared})
     (folder / "run_1.log").write_text(text)
     dataset = ingested()

@@ -104,7 +104,7 @@ def test_a_run_in_a_database_that_did_not_finish_is_refused(folder, database, in
         changed.execute("UPDATE runs SET status = 'RUNNING' WHERE run_uuid = ?", (SECOND,))
     write_identity(folder / "metadata.yaml", RUNS_OF_DATABASE)
     [reason] = refusals(ingested()).values()
-    assert reason.endswith("the run is not FINISHED and active in MLflow, but RUNNING and active")
+    assert reason.endswith("the run is RUNNING and active in MLflow; only FINISHED and active runs are read")
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", b"step 1\n"])

@@ -73,10 +73,10 @@ def test_a_node_that_has_all_is_ok_everywhere():
         (TWO, {"busy_cores": 3.0}, "idle", CheckStatus.NOTE, "3.0 cores busy"),
         (TWO, {"gpu_processes": ["7, python, 9 MiB"]}, "GPUs idle", CheckStatus.NOTE, "in use: 7, python, 9 MiB"),
         (TWO, {"free_memory_bytes": 1e9}, "memory", CheckStatus.MISSING, "1.0 GB free"),
-        (TWO, {"is_writable": False}, "/scratch", CheckStatus.MISSING, "can't be made or written"),
+        (TWO, {"is_writable": False}, "/scratch", CheckStatus.MISSING, "cannot be made or written"),
         (TWO, {"free_disk_bytes": 1e6}, "/scratch", CheckStatus.MISSING, "0.0 GB free"),
         (TWO, {"address": {"error": "which address?"}}, "address", CheckStatus.MISSING, "which address?"),
-        (replace(TWO, shared_files=True), {}, "outputs/", CheckStatus.MISSING, "not the one of this machine"),
+        (replace(TWO, shared_files=True), {}, "outputs/", CheckStatus.MISSING, "not the folder of this machine"),
     ],
 )
 def test_what_a_node_lacks(cluster, changes, subject, status, words):
@@ -246,8 +246,8 @@ def test_slurm_is_asked_for_all_nodes_as_a_run_asks():
     [
         ("Invalid account or account/partition combination specified", "slurm.account is 'me'"),
         ("Invalid qos specification", "slurm.options is ['--qos=high'], and `sacctmgr show qos`"),
-        ("job 7: PENDING (PartitionTimeLimit): it can never start", "a check asks for 5 minutes"),
-        ("Requested node configuration is not available", "the cluster file says gpu, devices_per_node: 8"),
+        ("job 7: PENDING (PartitionTimeLimit): it can never start", "a check requests 5 minutes"),
+        ("Requested node configuration is not available", "the cluster file has device: gpu, devices_per_node: 8"),
         ("Invalid feature specification", "slurm.options is ['--qos=high']; "),
         ("something new", "try it by hand: salloc --nodes=4 --gres=gpu:8 --account=me --qos=high true"),
     ],

@@ -61,7 +61,7 @@ def test_this_machine_may_have_fewer_devices_than_its_cluster_file(tmp_path):
     reasons = list(load_cluster(file).obstacles(too_many))
     cores = counted(usable_cpus(), "core")
     assert reasons == [
-        f"needs {usable_cpus() + 1} devices on a node; this machine has {cores}, but the cluster file says "
+        f"needs {usable_cpus() + 1} devices on a node; this machine has {cores}, but the cluster file has "
         "devices_per_node: 4096"
     ]
     assert not list(load_cluster(file).obstacles(configuration(devices_per_node=1)))

@@ -119,9 +119,7 @@ def test_what_the_kernel_refuses_is_an_obstacle_with_its_reason(monkeypatch):
     monkeypatch.setattr(cpu_group, "TREE", Path("/nowhere"))
     monkeypatch.setattr(cpu_group, "CPU_TREE", Path("/proc/self"))
     message = obstacle(0.3)
-    assert message.startswith(
-        "cpu_limit 0.3: no control group with a limited share of the cores can be made (/proc/self"
-    )
+    assert message.startswith("cpu_limit 0.3: no control group can limit the cores (/proc/self")
     assert message.endswith("; run as root on a machine with writable control groups, or with resources in Kubernetes")
 
 

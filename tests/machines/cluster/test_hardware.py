@@ -162,7 +162,7 @@ def test_a_link_has_a_name(links, name):
             "NVLink",
             1,
             {"gpu_links": "PCIe (SYS)"},
-            "its GPUs are connected by PCIe (SYS), but the cluster file says interconnect: ",
+            "its GPUs are connected by PCIe (SYS), but the cluster file has interconnect: ",
         ),
         ("nvlink 3", 1, {"gpu_links": "NVLink (NV12)"}, ""),
         ("NVLink", 1, {}, ""),

@@ -174,7 +174,7 @@ def test_slurm_is_checked_from_inside_a_job(slurm, tmp_path):
         (
             ("nodes: 2", "nodes: 9"),
             "partition       all: jobs of up to 4 nodes and 01:00:00",
-            "the cluster file says nodes: 9",
+            "the cluster file has nodes: 9",
         ),
         (
             ("slurm: {", "slurm: {options: [--constraint=v100], "),

@@ -67,7 +67,7 @@ def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path, slur
     [
         ({"partition": "two"}, 3, RunStatus.UNSUPPORTED, "it can never start"),
         ({"options": ("--hold",)}, 1, RunStatus.FAILED, "PENDING (JobHeldUser): it is held"),
-        ({"partition": "nowhere"}, 1, RunStatus.FAILED, "Slurm refused the job: sbatch: error: invalid partition"),
+        ({"partition": "nowhere"}, 1, RunStatus.FAILED, "Slurm rejected the job: sbatch: error: invalid partition"),
         ({"options": ("--constraint=v100",)}, 1, RunStatus.FAILED, "Invalid feature specification"),
         ({"options": ("--begin=now+1hour",), "start_within_seconds": 1}, 1, RunStatus.FAILED, "not started within 1 s"),
     ],

@@ -90,7 +90,7 @@ def test_a_machine_that_can_limit_nothing_says_why(monkeypatch):
 
 def test_slurm_holds_its_jobs_by_groups_of_its_own():
     reason = slurm.LAUNCHER.cpu_limit_obstacle(CLUSTER, configuration(cpu_limit=0.3))
-    assert reason.startswith("cpu_limit 0.3: under Slurm a process that joins a control group leaves that of its job")
+    assert reason.startswith("cpu_limit 0.3: under Slurm a process would leave the control group of its job")
 
 
 @pytest.mark.parametrize(

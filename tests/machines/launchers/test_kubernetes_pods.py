@@ -88,5 +88,5 @@ def test_evidence_is_read_from_between_other_lines(tmp_path):
 def test_evidence_with_a_missing_line_is_an_error(lost, tmp_path):
     lines = printed(tmp_path / "pod")
     del lines[lost]
-    with pytest.raises(RecordError, match="only a part of the evidence"):
+    with pytest.raises(RecordError, match="only a part of the run records"):
         extract_evidence("\n".join(lines), tmp_path)

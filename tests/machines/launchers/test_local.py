@@ -125,8 +125,8 @@ def test_a_command_that_is_not_there_is_a_failure(tmp_path):
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (signal.SIGKILL, "the node agent of the run was ended by signal SIGKILL"),
-        (signal.SIGTERM, "the node agent was asked to end the run"),
+        (signal.SIGKILL, "the node agent was ended by signal SIGKILL"),
+        (signal.SIGTERM, "the node agent was told to end the run"),
     ],
 )
 def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path, number, reason):

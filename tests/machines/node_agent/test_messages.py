@@ -61,7 +61,7 @@ def test_a_line_with_the_mark_that_is_no_message_closes_the_inbox(pipe, text):
     inbox = Inbox(reading, MARK)
     data = line(MARK, "ready", {}) + f"{MARK} ".encode() + text + b"\n" + line(MARK, "done", {})
     assert [message["kind"] for message in received(inbox, writing, data)] == ["ready"]
-    assert (inbox.closed, inbox.problem) == (True, "a line with its mark that is no message")
+    assert (inbox.closed, inbox.problem) == (True, "a line with its mark that is not a message")
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(10_000, True), (10_001, False)])

@@ -69,7 +69,7 @@ def test_a_survivor_that_can_not_be_ended_is_an_error(monkeypatch):
         monkeypatch.setattr(processes, "marked", lambda variable: [psutil.Process(waiting.pid)])
         monkeypatch.setattr(processes, "_is_orphan", lambda process, variable: True)
         monkeypatch.setattr(processes, "end", lambda orphans: [])
-        with pytest.raises(RunError, match=f"can't be ended: {waiting.pid};"):
+        with pytest.raises(RunError, match=f"cannot be killed: {waiting.pid}"):
             processes.end_orphans()
         waiting.kill()
 

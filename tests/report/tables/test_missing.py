@@ -171,7 +171,7 @@ def test_ranks_that_wait_inside_their_computation_have_no_jitter(paths):
     dataset, row = measured(paths, two=replace(TWO, classifier="sharded"))
     expected = "ranks wait for each other inside their computation"
     assert explain_missing(dataset, row, "jitter_seconds") == expected
-    assert explain_missing(dataset, row, "overlap") == f"{expected}, so synchronisation jitter is not known"
+    assert explain_missing(dataset, row, "overlap") == f"{expected}, so synchronisation jitter is unknown"
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_shortened_list_says_how_many_configurations_have_no_ratio(snapshot):
 
 def test_many_that_can_not_run_are_counted_by_reason(snapshot):
     plan = many(lambda configuration: configuration.seed % 30 == 0, 301)
-    lines = describe(plan).split("Can't run here:\n")[1].splitlines()
+    lines = describe(plan).split("Not supported here:\n")[1].splitlines()
     assert lines[0].split() == ["configurations", "reason"]
     assert lines[1].split(maxsplit=1) == snapshot
     assert lines[-2].split(maxsplit=1) == ["…", "9 other reasons"]
@@ -153,6 +153,6 @@ def test_a_configuration_with_two_reasons_counts_for_each(snapshot):
 
     batches = list(range(1, 9))
     example = study(factors={"batch_per_device": batches, "compiler": ["none", "xla"], "devices_per_node": [1, 4]})
-    lines = describe(build_plan(example, cluster(1, 2), refuse)).split("Can't run here:\n")[1].splitlines()
+    lines = describe(build_plan(example, cluster(1, 2), refuse)).split("Not supported here:\n")[1].splitlines()
     assert [int(line.split()[0]) for line in lines[1:3]] == [16, 16]
     assert lines == snapshot

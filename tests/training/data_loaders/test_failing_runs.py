@@ -94,5 +94,5 @@ def test_an_image_that_breaks_after_the_first_steps_is_named(tmp_path):
     Path(broken).write_bytes(b"x")
     two_ranks = configuration(framework="torch_ddp", devices_per_node=2, **{**READING, "batch_per_device": 2})
     result = launch(two_ranks, tmp_path / "1", **{FOLDER_VARIABLE: str(tmp_path / "pictures")})
-    assert failure(result, tmp_path / "1").endswith(f"ImageDatasetError: {broken} can't be decoded: it is no image")
+    assert failure(result, tmp_path / "1").endswith(f"ImageDatasetError: {broken} can't be decoded: it is not an image")
     assert not left_over()

@@ -131,7 +131,7 @@ def test_a_broken_image_is_named_by_the_process_that_trains(tmp_path, monkeypatc
     monkeypatch.setenv(FOLDER_VARIABLE, str(path))
     for file in (path / "train").rglob("*.JPEG"):
         file.write_bytes(b"x")
-    message = rf"^{path}/train/\w+/\w+\.JPEG can't be decoded: it is no image$"
+    message = rf"^{path}/train/\w+/\w+\.JPEG can't be decoded: it is not an image$"
     before = set(psutil.Process().children())
     with (
         opened("files", library, data_workers=workers) as batches,

@@ -86,7 +86,7 @@ def test_the_plan_refuses_it_on_this_machine_alone(tmp_path):
 
 def test_a_file_needs_a_name_a_whole_path_and_sequences():
     source = load("mapped_tokens")
-    for path, expected in (("none", "needs a token_file"), ("train.bin", "must be the whole path")):
+    for path, expected in (("none", "needs a token_file"), ("train.bin", "must be an absolute path")):
         [reason] = source.obstacles(reading(path), "torch")
         assert expected in reason
         assert source.obstacle_here(reading(path)) == ""

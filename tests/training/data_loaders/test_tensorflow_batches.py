@@ -63,4 +63,4 @@ def test_values_of_tensorflow_are_new_in_every_step_and_follow_from_seed_and_ran
 
 def test_a_broken_image_is_named(results, folder):
     assert results["failure"].startswith(f"{folder / 'broken' / 'train'}/")
-    assert results["failure"].endswith(".JPEG can't be decoded: it is no image")
+    assert results["failure"].endswith(".JPEG can't be decoded: it is not an image")

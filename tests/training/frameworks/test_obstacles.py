@@ -252,5 +252,5 @@ def test_a_parameter_is_read_or_every_value_but_its_default_is_refused(framework
 
 
 def test_an_unknown_model_or_data_source_is_answered_with_the_choices():
-    assert "the models are" in reasons(replace(PADDLE, model="nothing"))[0]
+    assert "the models are arcface_resnet50, " in reasons(replace(PADDLE, model="nothing"))[0]
     assert "the data loaders are" in reasons(replace(PADDLE, data_loader="nothing"))[0]

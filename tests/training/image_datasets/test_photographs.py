@@ -56,4 +56,4 @@ def test_the_command_makes_the_sets_and_examines_a_folder(tmp_path, monkeypatch,
     assert main(["make-data", str(tmp_path / "photographs")]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
-    assert "can't be decoded: it is no image" in errors[0]
+    assert "can't be decoded: it is not an image" in errors[0]

@@ -62,8 +62,8 @@ def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout, tm
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert message.startswith(
-        f"dlperf_study.core.errors.RunError: other measuring code: the controller runs that in {PACKAGE_FOLDER}, "
-        f"this process that in {second_checkout / 'dlperf_study'}"
+        f"dlperf_study.core.errors.RunError: other measuring code: the controller runs the code in {PACKAGE_FOLDER}, "
+        f"this process the code in {second_checkout / 'dlperf_study'}"
     )
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["configuration.json"]
 
