@@ -53,8 +53,8 @@ def methods(dataset: Dataset) -> str:
     environment = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, finalize=_escaped)
     environment.filters |= {"count": counted, "number": "{:g}".format}
     lines = environment.get_template("methods.tex.j2").render(facts).splitlines()
-    text = " ".join(filter(None, map(str.strip, lines)))
-    return re.sub(r" (?=\\paragraph)", "\n\n", text) + "\n"
+    paragraphs = " ".join(filter(None, map(str.strip, lines)))
+    return re.sub(r" (?=\\paragraph)", "\n\n", paragraphs) + "\n"
 
 
 def _escaped(value: object) -> str:
