@@ -38,7 +38,7 @@ class NewStudy:
         """Return the text of the file."""
         lines = [f"# guessed: {note}" for note in self.notes]
         lines.append(f"title: Scaling of {self.name}")
-        lines.append(f"about: The program {self.name}, measured as docs/own-programs.md describes it.")
+        lines.append(f"about: Benchmark of the training script {self.name}.")
         lines.append("sections: [scaling, quality, resources]")
         lines.append(_commented("scaling: weak", "or strong: the global batch stays the same as devices are added"))
         lines += ["", *self._program(), ""]
