@@ -51,7 +51,11 @@ def test_pages_say_nothing_of(page, what):
     """The two pages on how to contribute and report are about GitHub."""
     if page.name in ("CONTRIBUTING.md", "SECURITY.md") and what == "how the project is made":
         return
-    assert re.findall(FORBIDDEN[what], page.read_text(encoding="utf-8")) == []
+    text = page.read_text(encoding="utf-8")
+    if what == "how the project is made":
+        # A plan numbers its rows: #1.
+        text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert re.findall(FORBIDDEN[what], text) == []
 
 
 #: Drawings by hand, which are no pictures of a page.

@@ -94,7 +94,7 @@ def test_the_search_works_where_a_page_is_opened_as_a_file(site, chromium: Any):
         page = context.new_page()
         page.goto((site / "measured" / "h100.html").as_uri())
         page.click("input[name=query]")
-        page.keyboard.type("InfiniBand")
+        page.keyboard.type("NCCL")
         first_result = page.locator(".md-search-result__item h1").first
         first_result.wait_for()
         titles = page.locator(".md-search-result__item h1").all_inner_texts()
