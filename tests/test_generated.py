@@ -83,7 +83,6 @@ def example_parser():
         command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("file", nargs="?", metavar="FILE", help="a table, a|b")
     command.add_argument("--decimal", choices=(".", ","), help="100 %% %(choices)s")
-    command.add_argument("--hidden", help=argparse.SUPPRESS)
     return parser
 
 
@@ -95,7 +94,6 @@ def test_the_reference_of_commands_has_usage_examples_and_options():
     assert "## run\n\nThe run.\n\n```text\ndlperf-study run [options]\n\ndlperf-study run mine\n```" in text
     assert "```text\ndlperf-study audit [options] [FILE]\n" in text
     assert "| `[FILE]` | a table, a\\|b |\n| `--decimal {.,,}` | 100 % ., , |" in text
-    assert "hidden" not in text
 
 
 def test_an_option_of_some_commands_is_named_in_each_and_described_once():

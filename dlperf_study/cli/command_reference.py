@@ -15,49 +15,65 @@ _HEADER = "| option | meaning |\n|---|---|\n"
 def command_reference(parser: argparse.ArgumentParser) -> str:
     """Return the options of several commands, and a section for each command."""
     commands = completion.commands_of(parser)
-    rows = Counter(row for command in commands.values() for row in _option_rows(command))
+    rows: Counter[str] = Counter()
+    for command in commands.values():
+        rows.update(_option_rows(command))
     shared = [row for row, count in rows.items() if count >= _MIN_SHARED]
     sections = [f"## Options of several commands\n\n{_HEADER}" + "\n".join(shared)]
-    of_all = [row for row in shared if rows[row] == len(commands)]
-    sections += [_section(name, command, shared, of_all) for name, command in commands.items()]
+    for name, command in commands.items():
+        sections.append(_section(name, command, shared))
     return "\n\n".join(sections)
 
 
-def _section(name: str, parser: argparse.ArgumentParser, shared: list[str], of_all: list[str]) -> str:
+def _section(name: str, parser: argparse.ArgumentParser, shared: list[str]) -> str:
     """Return the section of a command: its description, usage, examples and options."""
-    positional = [action for action in parser._actions if not action.option_strings]
-    usage = " ".join([COMMAND, name, "[options]", *map(_argument, positional)])
-    examples = f"\n\n{parser.epilog.strip()}" if parser.epilog else ""
-    arguments = [_row(_argument(action), action) for action in positional if action.help]
-    options = _option_rows(parser)
-    table = "\n".join([*arguments, *(row for row in options if row not in shared)])
-    also = ", ".join(row.split("|")[1].strip() for row in options if row in shared and row not in of_all)
-    parts = [f"## {name}", parser.description or "", f"```text\n{usage}{examples}\n```"]
-    parts += [f"{_HEADER}{table}"] if table else []
-    parts += [f"Also: {also}."] if also else []
+    usage, rows, also = f"{COMMAND} {name} [options]", [], []
+    for action in parser._actions:
+        if not action.option_strings:
+            usage += f" {_argument(action)}"
+            rows.append(_row(_argument(action), action))
+    for row in _option_rows(parser):
+        if row in shared:
+            also.append(row.split("|")[1].strip())
+        else:
+            rows.append(row)
+    parts = [f"## {name}", parser.description or "", f"```text\n{usage}\n\n{(parser.epilog or '').strip()}\n```"]
+    if rows:
+        parts.append(_HEADER + "\n".join(rows))
+    parts.append(f"Also: {', '.join(also)}.")
     return "\n\n".join(parts)
 
 
 def _option_rows(parser: argparse.ArgumentParser) -> list[str]:
     """Return a row per option, besides the one that prints the help."""
-    actions = [action for action in parser._actions if action.option_strings and action.dest != "help"]
-    return [_row(_flags(action), action) for action in actions if action.help is not argparse.SUPPRESS]
+    rows = []
+    for action in parser._actions:
+        if action.option_strings and action.dest != "help":
+            rows.append(_row(_flags(action), action))
+    return rows
 
 
 def _row(name: str, action: argparse.Action) -> str:
-    meaning = argparse.HelpFormatter("")._expand_help(action) if action.help else ""
-    return f"| `{name}` | {' '.join(meaning.split()).replace('|', _BAR)} |"
+    meaning = " ".join(argparse.HelpFormatter("")._expand_help(action).split())
+    return f"| `{name}` | {meaning.replace('|', _BAR)} |"
 
 
 def _flags(action: argparse.Action) -> str:
     """Return the names of an option with its value, as ``--name NAME``."""
-    value = "" if action.nargs == 0 else f" {_argument(action)}"
-    return f"{', '.join(action.option_strings)}{value}"
+    names = ", ".join(action.option_strings)
+    if action.nargs == 0:
+        return names
+    return f"{names} {_argument(action)}"
 
 
 def _argument(action: argparse.Action) -> str:
     """Return an argument, or the value of an option, as usage lines show it."""
-    return {"?": f"[{_value(action)}]", "+": f"{_value(action)} ..."}.get(str(action.nargs), _value(action))
+    value = _value(action)
+    if action.nargs == "?":
+        return f"[{value}]"
+    if action.nargs == "+":
+        return f"{value} ..."
+    return value
 
 
 def _value(action: argparse.Action) -> str:
