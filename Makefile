@@ -34,7 +34,7 @@ plan: $(READY) ## list what a cluster can run of a study, and why not the rest; 
 selftest: $(READY) ## test the instrument with known answers, about half an hour; QUICK=1: about 3 minutes
 	@$(PYTHON) -m dlperf_study selftest $(call on,QUICK,--quick) $(if $(PAIRS),--pairs $(PAIRS))
 report: $(READY) ## build the report again from the run records
-	@$(PYTHON) -m dlperf_study report $(OPTIONS)
+	@$(PYTHON) -m dlperf_study report $(STUDY) $(call on,QUICK,--quick)
 paper: $(READY) ## write a study's figures, tables and numbers as LaTeX for a paper
 	@$(PYTHON) -m dlperf_study paper $(STUDY) $(call on,QUICK,--quick)
 data: $(READY) ## make a small set of labelled photographs; IMAGES=folder examines that folder instead

@@ -121,7 +121,7 @@ def mean(path: Path, pattern: str) -> float:
 
 def command(logs: Path, outputs: Path) -> None:
     """Make the whole dataset, as a reader of logs does."""
-    line = [sys.executable, "-m", "dlperf_study", "ingest", str(logs), "--yes", "--no-report"]
+    line = [sys.executable, "-m", "dlperf_study", "ingest", str(logs), "--yes", "--data-only"]
     environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs)}
     subprocess.run(line, check=True, capture_output=True, env=environment)
 

@@ -49,7 +49,7 @@ LIBRARIES = ("torch", "paddle", "tensorflow", "jax", "mxnet")
 class Request:
     """What a study asks of the recorder: the value of ``REQUEST_VARIABLE`` is this as JSON.
 
-    ``run``: identity and repetition, ``folder``: where its rank logs belong; ``code``: the digest of the measuring code
+    ``run``: identity and repetition, ``folder``: where its rank logs belong; ``code``: the digest of the benchmark code
     of the controller. ``warmup_steps`` and ``measured_steps`` are those of the two windows, ``compute_only_steps``
     those without communication, half of them before and half after the measured ones: more than 0 with the user's
     consent only.

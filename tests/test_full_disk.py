@@ -64,17 +64,17 @@ def test_a_selftest_that_starts(outputs, capsys):
 @pytest.mark.usefixtures("small_archive")
 @pytest.mark.parametrize("pages", [0, 1, 2, 4, 8])
 def test_an_ingestion(outputs, folder, pages, capsys):
-    main(["ingest", str(folder), "--no-report"])
-    main(["ingest", str(folder), "--no-report", "--yes"])
+    main(["ingest", str(folder), "--data-only"])
+    main(["ingest", str(folder), "--data-only", "--yes"])
     capsys.readouterr()
     before = contents(outputs / "logs" / "dataset")
     fill(outputs / "filler", pages)
-    fails_because_the_disk_is_full(["ingest", str(folder), "--no-report"], f"{outputs}/logs/.*", capsys)
+    fails_because_the_disk_is_full(["ingest", str(folder), "--data-only"], f"{outputs}/logs/.*", capsys)
     assert contents(outputs / "logs" / "dataset").keys() == before.keys()
     for table in DATASET_TABLES:
         tables.read(table, outputs / "logs" / "dataset")
     (outputs / "filler").unlink()
-    assert main(["ingest", str(folder), "--no-report"]) == 0
+    assert main(["ingest", str(folder), "--data-only"]) == 0
 
 
 @pytest.fixture

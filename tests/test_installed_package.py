@@ -41,7 +41,7 @@ def ingested(installation: Installation):
     """The studies of two folders of logs, the first with its report; the second is a tenth slower."""
     for name, slowness in (("before", 1.0), ("after", 1.1)):
         write_logs(installation.workspace / name, slowness)
-    for name, options in (("before", ()), ("after", ("--no-report",))):
+    for name, options in (("before", ()), ("after", ("--data-only",))):
         ended = installation.run("ingest", name, "--yes", *options)
         assert ended.returncode == 0, ended.stderr
     return {name: StudyPaths(installation.workspace / "outputs" / name) for name in ("before", "after")}

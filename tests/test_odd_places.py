@@ -61,7 +61,7 @@ def test_logs_in_a_folder_whose_name_is_no_text_are_ingested_twice_alike(folder,
     moved = tmp_path / NO_TEXT
     shutil.move(folder, moved)
     for _ in range(2):
-        assert main(["ingest", str(moved), "--name", paths.folder.name, "--no-report", "--yes"]) == 0
+        assert main(["ingest", str(moved), "--name", paths.folder.name, "--data-only", "--yes"]) == 0
     assert "Traceback" not in capsys.readouterr().err
     assert len(Dataset.load(paths).runs) == 9
     assert Plan.read(paths.plan_file).ingested_from == str(tmp_path / "caf\\xe9")

@@ -241,7 +241,7 @@ def test_formats_beside_logs_and_checks_beside_a_table_are_used(tmp_path):
     write(tmp_path / "far/parts/checks/enough_digits.py", block("An audit check", "python"))
     steps = "".join(f"[my_trainer] step {step} loss 6.9 speed {40 + step % 3}.5 samples/s\n" for step in range(1, 200))
     write(tmp_path / "far/logs/1n2g/r50_b4_fp32_1.log", f"batch: 4\n{steps}")
-    identified = python(tmp_path, "-m", "dlperf_study", "ingest", "far/logs", "--yes", "--no-report")
+    identified = python(tmp_path, "-m", "dlperf_study", "ingest", "far/logs", "--yes", "--data-only")
     assert "my_trainer-" in identified
     write(tmp_path / "far/table.csv", "devices,throughput\n1,4\n2,8\n")
     audited = json.loads(python(tmp_path, "-m", "dlperf_study", "audit", "far/table.csv", "--json"))

@@ -1,4 +1,4 @@
-"""Doing the command that a command line asks for: how it waits, fails and is interrupted."""
+"""Run one command: waiting, errors and interrupts."""
 
 import argparse
 import errno
@@ -87,7 +87,7 @@ def _continuation(options: argparse.Namespace) -> str:
         return ". The same command starts over."
     # With --rerun it would put aside what it has measured, and begin anew.
     rerun = ""
-    if getattr(options, "rerun", False) and options.command is run:
+    if getattr(options, "rerun", False):
         rerun = " without --rerun (RERUN=1 with make)"
     return f"; no training process is left. The same command{rerun} continues."
 

@@ -39,7 +39,7 @@ _PREFIXES = {"bash": "", "zsh": "autoload -U +X compinit && compinit\nautoload -
 
 
 #: The options that give a placeholder values: those names are completed that every program may have.
-_OF_PLACEHOLDERS = ("sweep", "set")
+_PLACEHOLDER_OPTIONS = ("sweep", "set")
 
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
@@ -68,7 +68,7 @@ def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         if action.dest in FOLDERS:
             yield from sorted(named_files(action.dest))
-        elif action.dest in _OF_PLACEHOLDERS:
+        elif action.dest in _PLACEHOLDER_OPTIONS:
             yield from (f"{name}=" for name in SCALE if name != "parameter_servers")
         elif action.choices:
             yield from filter(None, map(str, action.choices))

@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 
 def plan(options: argparse.Namespace) -> int:
     """Print a study's configurations, the expected time, and why some are not supported here. Starts nothing."""
+    return _print_plan(options.study, options)
+
+
+def _print_plan(study: str, options: argparse.Namespace, rerun: bool = False) -> int:
+    """Print the plan of a study; with ``rerun`` no run is done."""
     from dlperf_study.execution.pending import batch_searches, done_and_not_fitting, unmeasured_runs
     from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
     from dlperf_study.execution.reuse import not_counted
     from dlperf_study.study.plan_description import EarlierRuns, describe
 
-    planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    planned, cluster = make_plan(study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
-    done, not_fitting = done_and_not_fitting(planned, cluster)
-    sentences = not_counted(planned, cluster, done)
-    earlier_runs = EarlierRuns(earlier_run_seconds(planned), done, not_fitting, sentences)
+    earlier_runs = EarlierRuns(earlier_run_seconds(planned))
+    if not rerun:
+        done, not_fitting = done_and_not_fitting(planned, cluster)
+        sentences = not_counted(planned, cluster, done)
+        earlier_runs = EarlierRuns(earlier_run_seconds(planned), done, not_fitting, sentences)
     if options.json:
         print_json(_plan_content(planned, earlier_runs))
     else:
@@ -76,23 +83,27 @@ def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any
 
 def run(options: argparse.Namespace) -> int:
     """Run a study, skipping finished runs, and build its report. Exits with 1 if a run failed."""
+    return run_study_file(options.study, options, options.rerun)
+
+
+def run_study_file(study: str, options: argparse.Namespace, rerun: bool) -> int:
+    """Run a study and build its report, as ``options`` say; return the exit code."""
     if options.dry_run:
-        options.json, options.all = False, False
-        return plan(options)
-    code, name = _measure(options)
+        return _print_plan(study, options, rerun)
+    code, name = _measure(study, options, rerun)
     if not options.no_report:
         _report_on(StudyPaths.of(name), options)
     return code
 
 
-def _measure(options: argparse.Namespace) -> tuple[int, str]:
+def _measure(study: str, options: argparse.Namespace, rerun: bool) -> tuple[int, str]:
     """Measure what is missing, or all; return exit code and name."""
     from dlperf_study.core.wording import counted
     from dlperf_study.execution.controller import run_study
     from dlperf_study.execution.planning import make_plan
 
     say = progress_printer(options)
-    planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    planned, cluster = make_plan(study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
     configurations = counted(len(planned.runnable), "configuration")
     say(f"study {planned.study}: {configurations}, {len(planned.unsupported)} not supported here")
@@ -101,11 +112,11 @@ def _measure(options: argparse.Namespace) -> tuple[int, str]:
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
-    if options.rerun and not getattr(options, "has_put_aside", False):
+    if rerun and not getattr(options, "has_put_aside", False):
         from dlperf_study.execution.controller import put_aside
 
-        options.has_put_aside = True
         say(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
+        options.has_put_aside = True
     with _watched(planned, options) as watch:
         from dlperf_study.dataset.further_rounds import reason_for_further_round
         from dlperf_study.report.labels import planned_labels

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.cli.measuring import run
+from dlperf_study.cli.measuring import run_study_file
 from dlperf_study.cli.output import print_aside, print_line, progress_printer
-from dlperf_study.core.errors import StudyFileError, UnsupportedError
+from dlperf_study.core.errors import DlperfStudyError, StudyFileError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.resources import FOLDERS
 from dlperf_study.core.wording import closest
@@ -60,28 +60,32 @@ def measure(options: argparse.Namespace) -> int:
     is_new = not _study_path(study, folder).exists()
     path = _write(study, folder, "another --name")
     say = progress_printer(options)
-    say(f"study file: {path.relative_to(folder)}")
-    _print_guesses(study, say)
     if not options.dry_run:
         _let_git_ignore_outputs(folder)
-    options.study, options.quick, options.no_report, options.export_markdown = str(path), False, False, None
-    # Runs of a command that was corrected since are none of this study's.
-    options.rerun = is_new and _has_no_completed_run(study.name)
+        say(f"study file: {path.relative_to(folder)}")
+    _print_guesses(study, say)
+    # Failed runs of an earlier version of the command do not count.
+    has_only_failed = is_new and _has_no_completed_run(study.name)
     try:
-        code = run(options)
-    except (StudyFileError, UnsupportedError):
+        code = run_study_file(str(path), options, rerun=has_only_failed)
+    except DlperfStudyError:
         # Otherwise the corrected command would find a study file that differs.
         if is_new:
-            path.unlink()
+            _delete(path)
         raise
-    if options.dry_run and is_new:
-        path.unlink()
-        with suppress(OSError):
-            path.parent.rmdir()
-    elif code and is_new and _has_no_completed_run(study.name):
-        path.unlink()
+    if is_new and options.dry_run:
+        _delete(path)
+    elif is_new and code and _has_no_completed_run(study.name):
+        _delete(path)
         print_aside(f"no run completed: {path.relative_to(folder)} is deleted, so you can retry under the same name")
     return code
+
+
+def _delete(path: Path) -> None:
+    """Delete a study file, and its folder if nothing else is in it."""
+    path.unlink()
+    with suppress(OSError):
+        path.parent.rmdir()
 
 
 def _has_no_completed_run(name: str) -> bool:
@@ -154,7 +158,7 @@ def _values(option: str, argument: str) -> tuple[str, list[Scalar]]:
         # As YAML reads it: ``2`` is a number, ``true`` no text.
         value = parse_mapping(f"value: {element}".encode(), f"{option} {argument!r}")["value"]
         if not isinstance(value, Scalar):
-            raise StudyFileError(f"{option} {argument!r}: {value!r} is no text, number, true or false")
+            raise StudyFileError(f"{option} {argument!r}: {value!r} is not a string, a number, true or false")
         values.append(value)
     return name, values
 

@@ -17,9 +17,10 @@ from dlperf_study.study.new_study import MEASUREMENT
 from dlperf_study.study.program import LAUNCHES
 
 Command = Callable[[argparse.Namespace], int]
-_CLUSTER_HELP = "cluster to run on: a name in clusters/ or of this package, or a path (default: local)"
-_STUDY_HELP = "a name in studies/ or of this package, or the path of a study file"
-_MEASURED_HELP = "a name in the outputs, in studies/ or of this package, or the path of a study file"
+_CLUSTER_NAME_HELP = "a name in clusters/ of the workspace or of this package, or the path of a cluster file"
+_CLUSTER_HELP = f"cluster to run on: {_CLUSTER_NAME_HELP} (default: local)"
+_STUDY_HELP = "a name in studies/ of the workspace or of this package, or the path of a study file"
+_MEASURED_HELP = f"a name in the outputs, {_STUDY_HELP.removeprefix('a name ')}"
 _SESSION_HELP = "a study, an earlier session of it (NAME@1), or a folder with a plan"
 
 
@@ -78,7 +79,7 @@ class _Commands:
     def add(self, name: str, command: Command, *examples: str) -> argparse.ArgumentParser:
         """Add a command, described by its function; return its parser."""
         description = (command.__doc__ or "").strip()
-        lines = [f"  {COMMAND} {name} {example}" for example in examples]
+        lines = [f"  {COMMAND} {name} {example}".rstrip() for example in examples]
         parser = self._subparsers.add_parser(
             name,
             help=description,
@@ -120,8 +121,8 @@ def _add_measure(commands: _Commands) -> None:
         "repetitions": "runs per configuration, each with new processes",
     }
     for name, default in MEASUREMENT.items():
-        help_of_it = f"{measurement_help[name]} (default: {default})"
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, metavar="N", help=help_of_it)
+        count_help = f"{measurement_help[name]} (default: {default})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, metavar="N", help=count_help)
     timing_help = "source of step times: recorder, log, or a log format (default: recorder if imported, else log)"
     parser.add_argument("--timing", default="", metavar="SOURCE", help=timing_help)
     launch_help = "where the command is started (default: by the launcher in it: per-node for torchrun)"
@@ -130,6 +131,7 @@ def _add_measure(commands: _Commands) -> None:
     _add_cluster(parser)
     _add_output(parser)
     _add_progress_options(parser)
+    parser.set_defaults(quick=False, no_report=False, export_markdown=None)
 
 
 def _add_init(commands: _Commands) -> None:
@@ -140,6 +142,7 @@ def _add_init(commands: _Commands) -> None:
 def _add_plan(commands: _Commands) -> None:
     parser = commands.add("plan", measuring.plan, "quickstart", "resnet50 --cluster slurm --all")
     _add_study(parser, _STUDY_HELP)
+    _add_cluster(parser)
     parser.add_argument("--all", action="store_true", help="list every configuration (default: the first ones)")
     _add_json(parser)
 
@@ -147,18 +150,21 @@ def _add_plan(commands: _Commands) -> None:
 def _add_run(commands: _Commands) -> None:
     parser = commands.add("run", measuring.run, "quickstart --quick", "resnet50 --cluster slurm --watch")
     _add_study(parser, _STUDY_HELP)
+    _add_cluster(parser)
     rerun_help = "re-run every configuration; keep the previous results as NAME@1"
     parser.add_argument("--rerun", action="store_true", help=rerun_help)
-    parser.add_argument("--no-report", action="store_true", help="measure only")
-    _add_markdown(parser)
+    reports = parser.add_mutually_exclusive_group()
+    reports.add_argument("--no-report", action="store_true", help="measure only")
+    _add_markdown(reports)
     _add_progress_options(parser)
 
 
 def _add_report(commands: _Commands) -> None:
     parser = commands.add("report", reading.report, "quickstart", "quickstart --data-only --json")
     _add_study(parser, _MEASURED_HELP)
-    parser.add_argument("--data-only", action="store_true", help="rebuild only the dataset (CSV and Parquet)")
-    _add_markdown(parser)
+    results = parser.add_mutually_exclusive_group()
+    results.add_argument("--data-only", action="store_true", help="rebuild only the dataset (CSV and Parquet)")
+    _add_markdown(results)
     _add_json(parser)
     _add_wait(parser)
 
@@ -193,7 +199,7 @@ def _add_ingest(commands: _Commands) -> None:
     parser.add_argument("--yes", action="store_true", help="confirm the inferred metadata of the logs")
     like_dlperf_help = "also write DLPerf's JSON of results, by DLPerf's rules"
     parser.add_argument("--like-dlperf", action="store_true", help=like_dlperf_help)
-    parser.add_argument("--no-report", action="store_true", help="build only the dataset")
+    parser.add_argument("--data-only", action="store_true", help="build only the dataset (CSV and Parquet)")
     _add_wait(parser)
     _add_output(parser)
 
@@ -208,9 +214,10 @@ def _add_audit(commands: _Commands) -> None:
     separator_help = "field separator of a CSV file, or tab (default: a comma)"
     parser.add_argument("--separator", type=_separator, default=",", metavar="SIGN", help=separator_help)
     decimal_help = "decimal sign (default: a point, if any number has one)"
-    parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
+    parser.add_argument("--decimal", choices=(".", ","), default="", metavar="SIGN", help=decimal_help)
     parser.add_argument("--all", action="store_true", help="print one diagnostic per number, also if many are alike")
-    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 also if there are errors")
+    zero_help = "exit with 0 also after an error or a rejected part of the file"
+    parser.add_argument("--exit-zero", action="store_true", help=zero_help)
     _add_json(parser)
 
 
@@ -226,7 +233,7 @@ def _add_selftest(commands: _Commands) -> None:
 
 def _add_check_cluster(commands: _Commands) -> None:
     parser = commands.add("check-cluster", measuring.check_cluster, "local", "clusters/mine.yaml --json")
-    parser.add_argument("cluster", help="a name in clusters/ or of this package, or a path")
+    parser.add_argument("cluster", help=_CLUSTER_NAME_HELP)
     _add_json(parser)
 
 
@@ -248,9 +255,8 @@ def print_completion(options: argparse.Namespace) -> int:
 
 
 def _add_study(parser: argparse.ArgumentParser, study_help: str) -> None:
-    """Add a study, its cluster, quick mode and the outputs folder."""
+    """Add a study, quick mode and the outputs folder."""
     parser.add_argument("study", help=study_help)
-    _add_cluster(parser)
     quick_help = "quick mode: fewer steps, one run per configuration; for a first look, not for publication"
     parser.add_argument("--quick", action="store_true", help=quick_help)
     _add_output(parser)
@@ -268,13 +274,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def _add_progress_options(parser: argparse.ArgumentParser) -> None:
     """Add what concerns a command while it measures."""
     parser.add_argument("--dry-run", action="store_true", help="print the plan; start nothing")
+    parser.set_defaults(json=False, all=False)
     parser.add_argument("--quiet", action="store_true", help="print only results, warnings and errors")
     watch_help = "live progress with confidence intervals, in the terminal and in progress.html"
     parser.add_argument("--watch", action="store_true", help=watch_help)
     _add_wait(parser)
 
 
-def _add_markdown(parser: argparse.ArgumentParser) -> None:
+def _add_markdown(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup") -> None:
     markdown_help = "also write the results as Markdown, for a review comment"
     parser.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
 
@@ -284,7 +291,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_wait(parser: argparse.ArgumentParser) -> None:
-    wait_help = "wait while another study runs (default: exit with an error that names it)"
+    wait_help = "wait until the process that holds the lock ends (default: exit with an error that names it)"
     parser.add_argument("--wait", action="store_true", help=wait_help)
 
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from dlperf_study.prediction.curves import Curve
 
 #: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
-MOST_REFUSED, MOST_DIAGNOSTICS = 3, 10
+MAX_REJECTED, MAX_DIAGNOSTICS = 3, 10
 
 
 def report(options: argparse.Namespace) -> int:
     """Rebuild the dataset and the report from the run records, and print the results."""
-    paths = StudyPaths.of(find_study_name(options))
+    paths = StudyPaths.of(_find_study_name(options))
     if options.data_only:
         _build_dataset(paths, options)
     else:
@@ -34,9 +34,9 @@ def _build_dataset(paths: StudyPaths, options: argparse.Namespace) -> None:
 
     collect(paths, progress_printer(options))
     if options.json:
-        print_json({"study": paths.folder.name, "dataset": paths.dataset, "summary": dataset_summary(paths)})
+        print_json({"study": paths.folder.name, "dataset": paths.dataset, "summary": _dataset_summary(paths)})
     else:
-        print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+        print_line(f"{_dataset_summary(paths)}: {paths.dataset}")
 
 
 def build_report(paths: StudyPaths, options: argparse.Namespace) -> None:
@@ -49,8 +49,8 @@ def build_report(paths: StudyPaths, options: argparse.Namespace) -> None:
 
     page = build(paths.folder.name, progress_printer(options))
     if getattr(options, "json", False):
-        write_markdown(paths, options.export_markdown)
-        summary = dataset_summary(paths)
+        _write_markdown(paths, options.export_markdown)
+        summary = _dataset_summary(paths)
         print_json({"study": paths.folder.name, "report": page, "dataset": paths.dataset, "summary": summary})
         return
     _print_report(paths, page, options.export_markdown)
@@ -59,7 +59,7 @@ def build_report(paths: StudyPaths, options: argparse.Namespace) -> None:
 def _print_report(paths: StudyPaths, page: Path, markdown: Path | None = None) -> None:
     """Print a report's answer, its size, and its first page's address."""
     print_answer(paths, markdown)
-    print_line(dataset_summary(paths))
+    print_line(_dataset_summary(paths))
     print_line(f"report: {page}")
 
 
@@ -70,11 +70,11 @@ def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
 
     print_line(in_terminal(up_to_date(paths)))
     if markdown:
-        write_markdown(paths, markdown)
+        _write_markdown(paths, markdown)
         print_line(f"Markdown: {markdown}")
 
 
-def write_markdown(paths: StudyPaths, file: Path | None) -> None:
+def _write_markdown(paths: StudyPaths, file: Path | None) -> None:
     """Write a report's answer as Markdown into a file, if given."""
     from dlperf_study.dataset.dataset import up_to_date
     from dlperf_study.report.terminal_answer import in_markdown
@@ -129,7 +129,7 @@ def _curves_named(name: str) -> "list[Curve]":
     if source not in source_names():
         measured, sources = list(measurement_names()), source_names()
         raise RecordError(
-            f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
+            f"{name}: no session and no published source has this name; {closest(name, [*measured, *sources])}"
             f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
         )
     curves = list(curves_of_sources((source,)))
@@ -143,12 +143,12 @@ def paper(options: argparse.Namespace) -> int:
     """Write a study's figures, tables, numbers and methods as LaTeX for a paper."""
     from dlperf_study.report.paper import write_paper
 
-    folder = write_paper(StudyPaths.of(find_study_name(options)))
+    folder = write_paper(StudyPaths.of(_find_study_name(options)))
     print_line(f"paper: {folder}; paper.tex shows how each file is used")
     return 0
 
 
-def find_study_name(options: argparse.Namespace) -> str:
+def _find_study_name(options: argparse.Namespace) -> str:
     """Return the study's name from its outputs or study file.
 
     Raises StudyFileError if there is neither; the message has the names of both.
@@ -170,7 +170,7 @@ def _measured_studies() -> list[str]:
     return sorted(path.parent.name for path in outputs_folder().glob("*/plan.json"))
 
 
-def dataset_summary(paths: StudyPaths) -> str:
+def _dataset_summary(paths: StudyPaths) -> str:
     """Return how many runs and diagnostics a dataset has."""
     from dlperf_study.dataset import tables
     from dlperf_study.metrics.columns import TableName
@@ -192,7 +192,7 @@ def dataset_summary(paths: StudyPaths) -> str:
 
 
 def audit(options: argparse.Namespace) -> int:
-    """Check a results table for internal consistency. Exits with 1 if a number contradicts another."""
+    """Check a results table for internal consistency. Exits with 1 after an error or a rejected part of the file."""
     from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, significance
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.reading.table_file import read_tables
@@ -229,13 +229,13 @@ def ingest(options: argparse.Namespace) -> int:
         print_line(describe(logs))
         return 1
     paths = read_identified_logs(logs)
-    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    print_line(f"{_dataset_summary(paths)}: {paths.dataset}")
     is_usable = _print_refusals(logs, paths)
     _print_diagnostics(paths)
     if options.like_dlperf:
         for line in write_like_dlperf(paths):
             print_line(line)
-    if not options.no_report:
+    if not options.data_only:
         # It loads papermill and matplotlib, which a dataset alone does not need.
         from dlperf_study.report.pages import build
 
@@ -252,7 +252,7 @@ def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
     is_refused = runs["status"] != RunStatus.COMPLETED
     for reason, refused in runs[is_refused].groupby("reason", sort=False):
         names = [names_of_logs[run.configuration_id, run.repetition] for run in refused.itertuples()]
-        prefix = "" if names[0] in reason else f"{list_first(names, MOST_REFUSED)}: "
+        prefix = "" if names[0] in reason else f"{list_first(names, MAX_REJECTED)}: "
         print_line(f"rejected: {prefix}{reason}")
     if is_refused.all():
         print_error("no run can be used; the lines above have the reasons")
@@ -268,8 +268,8 @@ def _print_diagnostics(paths: StudyPaths) -> None:
     diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"configuration_id": ""})
     for severity in (Severity.ERROR, Severity.WARNING):
         of_severity = diagnostics[diagnostics["severity"] == severity]
-        for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
+        for row in of_severity.head(MAX_DIAGNOSTICS).itertuples():
             print_line(": ".join(filter(None, (severity, row.configuration_id, row.message))))
-        if len(of_severity) > MOST_DIAGNOSTICS:
+        if len(of_severity) > MAX_DIAGNOSTICS:
             file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
-            print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")
+            print_line(f"{counted(len(of_severity) - MAX_DIAGNOSTICS, severity.value)} more: {file}")

@@ -28,7 +28,7 @@ COMMAND_ROOTS = (f"{PACKAGE}.record", f"{PACKAGE}.machines.node_agent.agent")
 #: What is imported and measures nothing: words and values, which a run gets by its configuration and its commands; the
 #: cluster file; and the check of a cluster, which is no run.
 NOT_MEASURING = (f"{PACKAGE}.core", f"{PACKAGE}.study", f"{PACKAGE}.machines.cluster", f"{PACKAGE}.machines.check")
-#: By this a controller tells every process of a run which measuring code it runs.
+#: By this a controller tells every process of a run which benchmark code it runs.
 CONTROLLER_CODE_VARIABLE = "DLPERF_STUDY_CONTROLLER_CODE"
 
 _MODULE_IN_TEXT = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
@@ -57,7 +57,7 @@ class MeasuringCode:
 
 
 def code_digest(roots: Sequence[str]) -> str:
-    """Return a digest of all measuring code that these modules import."""
+    """Return a digest of all benchmark code that these modules import."""
     if not roots:
         return ""
     return _digest(tuple(roots), PACKAGE_FOLDER, parts_folder())
@@ -130,9 +130,9 @@ def require_code_of_controller(environment: Mapping[str, str] = os.environ) -> N
     if controller_code == code_digest(roots):
         return
     if controller_folder == str(PACKAGE_FOLDER):
-        raise RunError(f"the measuring code in {PACKAGE_FOLDER} has changed since the study started; start it again")
+        raise RunError(f"the benchmark code in {PACKAGE_FOLDER} has changed since the study started; start it again")
     raise RunError(
-        f"other measuring code: the controller runs the code in {controller_folder}, this process the code in "
+        f"other benchmark code: the controller runs the code in {controller_folder}, this process the code in "
         f"{PACKAGE_FOLDER} on {socket.gethostname()}; install one checkout in both"
     )
 

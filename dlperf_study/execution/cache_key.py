@@ -25,7 +25,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import data_loaders, frameworks, image_datasets, models
 from dlperf_study.training.data_loaders._producers import MODULE as PRODUCER
 
-#: ``code``: the digest by which records name all measuring code of an earlier version. ``modules``: digests of the
+#: ``code``: the digest by which records name all benchmark code of an earlier version. ``modules``: digests of the
 #: modules of later code that measures alike, so that what was measured before still counts. Whoever changes modules
 #: and not what they measure declares that with the command above. Whoever does change what is measured adds the
 #: module to ``changed``, and the configurations that import it are measured again.
@@ -77,7 +77,7 @@ def differences(facts: Mapping[str, Any], run: run_record.RequestedRun) -> Itera
         if changed:
             yield f"code of {wording.list_first(changed, MAX_MODULES)} changed"
         else:
-            yield f"their measuring code has another name in {EQUIVALENT_CODE.name}"
+            yield f"their benchmark code has another name in {EQUIVALENT_CODE.name}"
     for key, label in VALUES.items():
         before, after = then.get(key, "none"), now.get(key, "none")
         if before != after:
@@ -112,7 +112,7 @@ def _imported_code(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> cod
 
 
 def code_name(roots: Sequence[str]) -> str:
-    """Return the digest of measuring code, or its equivalent's."""
+    """Return the digest of benchmark code, or its equivalent's."""
     earlier = _equivalent_code()
     digests = code_identity.module_digests(roots)
     if digests.items() <= earlier["modules"].items():

@@ -127,7 +127,7 @@ class ConfigurationRuns:
 
     Under a controller, only the runs that it requests are performed; by hand, all. The cluster file is read once, when
     this is made. Raises UnsupportedError when the configuration can't run there, and RunError when a controller started
-    this process with other measuring code than its own.
+    this process with other benchmark code than its own.
     """
 
     def __init__(self, configuration: Configuration) -> None:

@@ -238,7 +238,7 @@ METRICS = (
     _communication(
         "exposed_communication_seconds",
         "Exposed communication",
-        "step − computation − input wait; negative values are noise",
+        "step − computation − data-loading stall; negative values are noise",
         unit="s",
         value=exposed_communication_seconds,
         summary=metric.Summary.MEAN,

@@ -283,7 +283,7 @@ DIFFERENCES = (
     _difference("step", "Step", "step"),
     _difference("broken_down_step", "Step in parts", "step of the runs with a breakdown"),
     _difference("compute", "Computation", "computation"),
-    _difference("input", "Input wait", "input wait"),
+    _difference("input", "Data-loading stall", "data-loading stall"),
     _difference("exposed_communication", "Exposed", "exposed communication"),
 )
 

@@ -173,9 +173,9 @@ def computation_error(run: Run) -> float:
 def input_seconds(run: Run) -> float | None:
     """Return how long waiting for batches lengthens a step, or None.
 
-    Largest computation + input wait of a rank − largest computation. A wait during a slower rank's computation
-    lengthens no step. If a user's program did not measure its computation: the largest input wait of a rank. Waits come
-    in bursts, so their means are used.
+    Largest computation + wait of a rank − largest computation. A wait during a slower rank's computation lengthens no
+    step. If a user's program did not measure its computation: the largest wait of a rank. Waits come in bursts, so
+    their means are used.
     """
     computation, waits = half_computations(run), [log.windows[TRAINING].input_seconds for log in run.ranks]
     if not has_input(run) or (computation is None and not run.ranks[0].is_of_program):
@@ -313,7 +313,7 @@ METRICS = (
     _part(
         "compute_seconds",
         "Computation",
-        "slowest rank's compute-only step, input wait excluded; one half selects that rank, the other measures it",
+        "slowest rank's compute-only step without data-loading stall; one half selects the rank, the other measures it",
         unit="s",
         value=compute_seconds,
         summary=metric.Summary.POSITIVE_MEAN,
@@ -323,7 +323,7 @@ METRICS = (
     ),
     _part(
         "input_seconds",
-        "Input wait",
+        "Data-loading stall",
         "step time added by data stalls; without measured computation, the largest wait of a rank",
         unit="s",
         value=input_seconds,
@@ -335,7 +335,7 @@ METRICS = (
     _part(
         "input_share",
         "Input share",
-        "input wait / step of the same run",
+        "data-loading stall / step of the same run",
         value=input_share,
         summary=metric.Summary.SHARE,
         limits=(0.0, 1.0),

@@ -237,7 +237,7 @@ METRICS = (
     ),
     metric.recorded(
         "measuring_code",
-        "Measuring code",
+        "Benchmark code",
         "hash of the benchmark code",
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),

@@ -8,7 +8,7 @@ from dlperf_study.metrics import communication, metric
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.run import Run
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.parallel_parameters import FULL_CHECKPOINTING
 from dlperf_study.study.parameter import IMAGES
 
 #: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
@@ -105,7 +105,7 @@ _divided_gradients = metric.reason_if(
     "the model is divided: what is communicated is in the bytes of each kind of collectives",
 )
 _nothing_again = metric.reason_if(
-    lambda gap: not (gap.runs["activation_checkpointing"] == BLOCKS_AGAIN).any(),
+    lambda gap: not (gap.runs["activation_checkpointing"] == FULL_CHECKPOINTING).any(),
     "it computes no activations again, so that HFU is MFU",
 )
 _NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"

@@ -1,8 +1,8 @@
 """Scaling-loss breakdown: the time that each cause adds to the ideal step.
 
 The ideal step is the baseline's, for as much work per device. Causes are differences of parts: the mean computation of
-ranks, the excess of the slowest rank, jitter, other exposed communication, the input wait, and the drain. If parts
-can't be separated, they are one cause, without the pipeline bubble and the input wait.
+ranks, the excess of the slowest rank, jitter, other exposed communication, the data-loading stall, and late updates. If
+parts can't be separated, they are one cause, without the pipeline bubble and the data-loading stall.
 """
 
 import math
@@ -24,7 +24,7 @@ CAUSES = {
     JITTER: "Synchronisation jitter",
     "communication": "Exposed communication",
     TOGETHER: "Unattributed",
-    INPUT: "Input wait",
+    INPUT: "Data-loading stall",
     BUBBLE: "Pipeline bubble",
     "drain": "Late updates",
 }

@@ -86,7 +86,7 @@ class CommandRun:
     def job(self, cluster: ClusterView, code: str, repetition: int) -> Job:
         """Return its processes, by where the program starts its command.
 
-        ``code``: the digest of the measuring code, which the logs of ranks name.
+        ``code``: the digest of the benchmark code, which the logs of ranks name.
         """
         configuration = self.configuration
         tasks = tuple(self._tasks(cluster, f"{configuration.configuration_id}/{repetition}", code))

@@ -113,7 +113,8 @@ def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str,
     if "devices_per_node" not in factors or not _TORCH_LAUNCHER.search(command):
         return {}, ""
     threads = os.environ.get("OMP_NUM_THREADS", "1")
-    note = f"OMP_NUM_THREADS is {threads}, because torchrun gives one process all cores, but each of several one"
+    reason = "torchrun gives one process all cores, and several processes one core each"
+    note = f"OMP_NUM_THREADS is {threads}: by default {reason}"
     return {"OMP_NUM_THREADS": threads}, note
 
 

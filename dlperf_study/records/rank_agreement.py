@@ -161,7 +161,7 @@ def _different_devices_or_facts(
             listed = ", ".join(map(str, values))
             yield f"the ranks have different values of {name} ({listed}): they trained different models"
     if logs[0].facts["code"] != controller_code:
-        yield "the ranks ran other measuring code than the controller of the study"
+        yield "the ranks ran other benchmark code than the controller of the study"
 
 
 def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:

@@ -135,7 +135,7 @@ class ProgramRecord(TypedDict):
 class CacheKeyParts(TypedDict, total=False):
     """What a fingerprint is made of besides the configuration.
 
-    ``code``: the name of the measuring code. ``packages``: versions by package. ``container``: the container image.
+    ``code``: the name of the benchmark code. ``packages``: versions by package. ``container``: the container image.
     ``image_folder``: where the images are. ``program``: a digest of the user's program.
     """
 

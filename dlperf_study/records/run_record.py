@@ -18,7 +18,7 @@ from dlperf_study.study.job import JobResult, RunStatus, Turn
 if TYPE_CHECKING:
     from dlperf_study.records.rank_log import RankLog
 
-#: How a fingerprint is made. 1 (or nothing): its code is a digest of all measuring code. 2: of what the run imports, or
+#: How a fingerprint is made. 1 (or nothing): its code is a digest of all benchmark code. 2: of what the run imports, or
 #: the name of earlier code that measures alike. 3: Python and packages are versions instead of the path of the Python.
 CACHE_KEY_DEFINITION = 3
 
@@ -30,7 +30,7 @@ class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
     ``cache_key`` is a digest of everything besides the machine that its numbers depend on: the configuration and
-    ``parts``. ``code`` is the measuring code in detail. ``variables`` are added to the environment of its processes:
+    ``parts``. ``code`` is the benchmark code in detail. ``variables`` are added to the environment of its processes:
     they make an unmeasured run of a measured one, for which ``purpose`` is the name. ``turn``: when it is measured.
     """
 

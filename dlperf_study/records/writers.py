@@ -40,7 +40,7 @@ class RankLogWriter:
         Raises TypeError where the description of a trainer has a key that ``RankLine`` does not declare.
         """
         if undeclared := description.keys() - lines.RankLine.__annotations__.keys():
-            raise TypeError(f"{', '.join(sorted(undeclared))}: no key of RankLine in evidence/lines.py")
+            raise TypeError(f"{', '.join(sorted(undeclared))}: no key of RankLine in records/lines.py")
         node, local_rank = divmod(rank.rank, configuration.devices_per_node)
         process: dict[str, Any] = {
             "kind": "rank",

@@ -91,13 +91,13 @@ def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> Chec
 
 
 def _machine_and_code(datasets: Sequence[Dataset]) -> tuple[Machine, str]:
-    """Return the one machine and measuring code of all runs."""
+    """Return the one machine and benchmark code of all runs."""
     environments = set()
     for dataset in datasets:
         runs = dataset.runs[[*_MACHINE, "measuring_code"]].dropna()
         environments.update(runs.itertuples(index=False, name=None))
     if len(environments) != 1:
         machines = "; ".join(sorted(map(str, environments))) or "none"
-        raise RecordError(f"a self-test is of one machine and one measuring code; these runs are from {machines}")
+        raise RecordError(f"a self-test is of one machine and one benchmark code; these runs are from {machines}")
     [(host, cpu_model, cores, code)] = environments
     return Machine(str(host), str(cpu_model), int(cores)), str(code)

@@ -16,7 +16,8 @@ SHARDED_PARAMETERS = 2
 #: The orders in which a pipeline works on its micro-batches.
 GPIPE, ONE_FORWARD_ONE_BACKWARD, INTERLEAVED = SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")
 #: Which activations the backward pass computes again.
-NOTHING_AGAIN, BLOCKS_AGAIN = RECOMPUTATIONS = ("none", "full")
+FULL_CHECKPOINTING = "full"
+RECOMPUTATIONS = ("none", FULL_CHECKPOINTING)
 #: The parameters that divide a model among devices.
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 

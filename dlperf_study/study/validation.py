@@ -95,20 +95,20 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
         new = renamed.KEYS.get(str(location[-1]))
         if new in keys[section]:
-            return f"unknown key {key_path(location)}; it is named {new} now"
+            return f"unknown key {key_path(location)}; it was renamed to {new}"
         if new in keys.get("", ()):
-            return f"unknown key {key_path(location)}; it is named {new} now, a key of the file itself"
+            return f"unknown key {key_path(location)}; it was renamed to {new}, at the top of the file"
         if elsewhere := _other_section(str(location[-1]), section, keys):
-            return f"unknown key {key_path(location)}; it belongs {elsewhere}"
+            return f"unknown key {key_path(location)}; move it {elsewhere}"
         return f"unknown key {key_path(location)}; {wording.suggestion(str(location[-1]), 'keys', keys[section])}"
     if location[-1] == "order" and error["input"] in tuple(renamed.ORDERS):
-        return f"order is {error['input']!r}; it is named {renamed.ORDERS[error['input']]} now"
+        return f"order is {error['input']!r}; it was renamed to {renamed.ORDERS[error['input']]}"
     if location[0] == "constants" and isinstance(error["input"], list):
-        return f"{key_path(location)} is a list; several values belong below factors"
+        return f"{key_path(location)} is a list; list several values under factors"
     value = wording.as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"
-    message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
+    message = MESSAGES.get(error["type"], "is {value}, which is invalid: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
     # Records are written by programs, which do not misspell.
     choices = re.findall("'([^']*)'", str(details.get("expected", ""))) if keys else []
@@ -122,9 +122,9 @@ def _other_section(key: str, section: str, keys: Mapping[str, Collection[str]]) 
         return ""
     sections = [name for name in keys if name != section and key in keys[name]]
     if "" in sections:
-        return "at the top of the file"
+        return "to the top of the file"
     preferred = [name for name in _PREFERRED if name in sections]
-    return "".join(f"below {name}" for name in (*preferred, *sections)[:1])
+    return "".join(f"to {name}" for name in (*preferred, *sections)[:1])
 
 
 def _remedy(kind: str, given: Any) -> str:

@@ -1,4 +1,4 @@
-"""A small network of PyTorch on any number of processes, as torchrun, mpirun and the study itself start them."""
+"""A small PyTorch model on any number of processes, as torchrun, mpirun and the study itself start them."""
 
 import argparse
 import os

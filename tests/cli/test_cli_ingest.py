@@ -29,11 +29,11 @@ def stable(output: str) -> str:
 
 @pytest.mark.usefixtures("small_archive")
 def test_nothing_is_ingested_before_a_person_confirms(folder, paths, capsys, snapshot):
-    assert main(["ingest", str(folder), "--no-report"]) == 1
+    assert main(["ingest", str(folder), "--data-only"]) == 1
     assert stable(capsys.readouterr().out) == snapshot(name="proposal")
     assert (folder / "metadata.yaml").exists()
     assert not paths.folder.exists()
-    assert main(["ingest", str(folder), "--no-report", "--yes", "--like-dlperf"]) == 0
+    assert main(["ingest", str(folder), "--data-only", "--yes", "--like-dlperf"]) == 0
     assert capsys.readouterr().out == snapshot(name="ingested")
     assert len(Dataset.load(paths).runs) == 9
     assert json.loads((paths.like_dlperf / "bz128_result.json").read_text())["r50"]["1n1g"]["speedup"] == 1.0
@@ -43,29 +43,29 @@ def test_nothing_is_ingested_before_a_person_confirms(folder, paths, capsys, sna
 def test_refused_runs_are_printed_with_their_reason_and_none_usable_is_an_error(folder, paths, capsys, snapshot):
     logs = sorted(folder.rglob("*.log"))
     logs[0].write_text(logs[0].read_text()[:2000])
-    assert main(["ingest", str(folder), "--no-report", "--yes"]) == 0
+    assert main(["ingest", str(folder), "--data-only", "--yes"]) == 0
     output = capsys.readouterr().out
     [refused] = [line for line in output.splitlines() if line.startswith("rejected: ")]
     assert logs[0].relative_to(folder).as_posix() in refused
     assert stable(output) == snapshot(name="one refused")
     for log in logs:
         log.write_text(log.read_text()[:2000])
-    assert main(["ingest", str(folder), "--no-report", "--yes"]) == 1
+    assert main(["ingest", str(folder), "--data-only", "--yes"]) == 1
     assert capsys.readouterr().err == snapshot(name="none usable")
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder, paths):
-    main(["ingest", str(folder), "--no-report"])
+    main(["ingest", str(folder), "--data-only"])
     file = folder / "metadata.yaml"
     file.write_text(file.read_text().replace("confirmed: false", "confirmed: true"))
-    assert main(["ingest", str(folder), "--no-report", "--name", "other"]) == 0
+    assert main(["ingest", str(folder), "--data-only", "--name", "other"]) == 0
     assert Dataset.load(StudyPaths.of("other")).plan.study == "other"
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_an_ingested_study_is_named_by_its_folder(folder, paths, capsys, snapshot):
-    main(["ingest", str(folder), "--no-report", "--yes", "--name", "other"])
+    main(["ingest", str(folder), "--data-only", "--yes", "--name", "other"])
     capsys.readouterr()
     assert main(["report", "other", "--data-only"]) == 1
     assert capsys.readouterr().err == snapshot
@@ -75,7 +75,7 @@ def test_an_ingested_study_is_named_by_its_folder(folder, paths, capsys, snapsho
 
 @pytest.mark.usefixtures("small_archive")
 def test_a_dataset_alone_imports_nothing_that_only_a_report_needs(folder, paths):
-    command = f"main(['ingest', {str(folder)!r}, '--no-report', '--yes'])"
+    command = f"main(['ingest', {str(folder)!r}, '--data-only', '--yes'])"
     code = f"import sys; from dlperf_study.__main__ import main; {command}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"papermill", "matplotlib", "paddle"} & set(done.stdout.split()) == set()
@@ -85,10 +85,10 @@ def test_a_dataset_alone_imports_nothing_that_only_a_report_needs(folder, paths)
 @pytest.mark.usefixtures("small_archive")
 def test_two_ingestions_of_one_study_are_not_mixed(folder, paths, capsys):
     with lock(paths.ingestion_lock, "ingesting logs into study logs", "would mix their tables"):
-        assert main(["ingest", str(folder), "--no-report", "--yes"]) == 1
+        assert main(["ingest", str(folder), "--data-only", "--yes"]) == 1
     assert "into study logs" in capsys.readouterr().err
     assert not paths.dataset.exists()
-    assert main(["ingest", str(folder), "--no-report", "--yes"]) == 0
+    assert main(["ingest", str(folder), "--data-only", "--yes"]) == 0
 
 
 def test_an_error_is_one_message(folder, paths, capsys, snapshot):

@@ -170,9 +170,9 @@ def check_together(
     code = facts[first]["code"]
     if different := [name for name in facts if facts[name]["code"] != code]:
         detail = f"different on {', '.join(different)} than on {first}"
-        yield missing("measuring code", detail, SAME_PACKAGE)
+        yield missing("benchmark code", detail, SAME_PACKAGE)
     else:
-        yield ok("measuring code", f"the same everywhere ({code[:12]})")
+        yield ok("benchmark code", f"the same everywhere ({code[:12]})")
     results = []
     for framework in programs.frameworks:
         results.append(check_framework(cluster, framework, programs.gpu_questions[framework.name], facts))
@@ -251,7 +251,7 @@ def check_framework(
         if "error" in of_node:
             return missing(framework, f"{name}: {of_node['error']}", _python_remedy(cluster, framework))
     if different := [name for name in facts if installed[name]["code"] != facts[first]["code"]]:
-        detail = f"{', '.join(different)}: this Python has different measuring code"
+        detail = f"{', '.join(different)}: this Python has different benchmark code"
         return missing(framework, detail, SAME_PACKAGE)
     reference = installed[first]["software"]
     if obstacle := _installation_obstacle(cluster, declared, reference):

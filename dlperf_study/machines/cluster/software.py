@@ -1,4 +1,4 @@
-"""What a Python has installed and which measuring code, and questions that only a program in it can answer.
+"""What a Python has installed and which benchmark code, and questions that only a program in it can answer.
 
 Standard library only: it runs in training images too. ``python -m dlperf_study.machines.cluster.software --code MODULES
 --questions JSON PACKAGES`` prints code, packages and the answers about GPUs as one line of JSON.

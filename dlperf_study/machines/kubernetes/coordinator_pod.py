@@ -81,7 +81,7 @@ def _check_image(request: RunRequest) -> None:
     """Raise RunError if this image differs from the plan."""
     # A library that only one of the two has is no contradiction: each image has its own.
     if request.submission.code != code_digest(request.submission.code_roots):
-        raise RunError("the image has other measuring code than the controller: build it again (images/)")
+        raise RunError("the image has other benchmark code than the controller: build it again (images/)")
     libraries, packages = request.submission.job.libraries, request.submission.job.packages
     planned, installed = library_versions(libraries, request.versions), library_versions(libraries, software(packages))
     for name in sorted(planned.keys() & installed.keys()):

@@ -187,7 +187,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     except ValueError:
         return missing(subject, f"it prints: {output or 'nothing'}", "build it from images/")
     if runtime["code"] != code_identity.code_digest(code_identity.check_roots(cluster.launcher)):
-        return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
+        return missing(subject, "it has other benchmark code than this checkout", "build it again: images/")
     versions = library_versions(programs.libraries, runtime["software"])
     libraries = [f"{name} {version}" for name, version in versions.items()]
     if cluster.device == "gpu" and (obstacles := _gpu_obstacles(cluster, programs, runtime["gpu_support"])):

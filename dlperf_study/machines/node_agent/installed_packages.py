@@ -66,7 +66,7 @@ def version_mismatch(reports: Sequence[Message], names: Sequence[str], submissio
     for report, name in zip(reports, names, strict=True):
         if report["code"] != submission.code:
             node = name or "the Python that trains"
-            return f"{node} has other measuring code than the controller had when it started"
+            return f"{node} has other benchmark code than the controller had when it started"
         for package, on_node, expected in different_versions(report["software"], versions):
             return f"{package} is {on_node} on {name}, but {expected} on {reference}"
     return ""

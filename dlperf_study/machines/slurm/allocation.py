@@ -31,7 +31,7 @@ def main(folder: Path) -> int:
         job, nodes = read_job(JobPaths(folder)), allocated_nodes()
         for index, submission in enumerate(job.submissions):
             if submission.code != code_identity.code_digest(submission.code_roots):
-                reason = "the measuring code has changed since the job was submitted"
+                reason = "the benchmark code has changed since the job was submitted"
                 result = JobResult(RunStatus.FAILED, reason, seconds=None)
             else:
                 # Commands of Slurm on the nodes need its variables too.

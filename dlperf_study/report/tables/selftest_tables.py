@@ -93,7 +93,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
         parts.append("quick mode")
     measuring = "this" if codes == {passed.code} else "other"
     analysing = "this" if passed.analysis_code == analysis_code() else "other"
-    code = f"with {measuring} measuring code and {analysing} analysis code"
+    code = f"with {measuring} benchmark code and {analysing} analysis code"
     note = f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
     if failure:
         return f"{note}; since then {_failure(failure)}"

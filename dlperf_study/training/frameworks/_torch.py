@@ -8,7 +8,7 @@ from dlperf_study.core.user_commands import install_command, make_or
 from dlperf_study.study.communication import ALL_REDUCE
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS
+from dlperf_study.study.parallel_parameters import FULL_CHECKPOINTING, RECOMPUTATIONS
 from dlperf_study.study.precision import REDUCED_PARAMETERS
 from dlperf_study.training.frameworks import _obstacles, _processes
 from dlperf_study.training.frameworks._base import RUN_VARIABLE, ClusterView
@@ -46,7 +46,7 @@ def obstacles(
     yield from _obstacles.device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
         yield f"compiler {configuration.compiler}: a sharded classifier communicates features within the compiled code"
-    if configuration.activation_checkpointing == BLOCKS_AGAIN:
+    if configuration.activation_checkpointing == FULL_CHECKPOINTING:
         yield from _obstacles.image_obstacles(
             configuration, f"activation_checkpointing {configuration.activation_checkpointing}"
         )

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.parallel_parameters import FULL_CHECKPOINTING
 from dlperf_study.study.precision import LossScaling
 from dlperf_study.training import models
 from dlperf_study.training.models._sequences import SequenceModel
@@ -267,6 +267,6 @@ def model_facts(configuration: Configuration) -> dict[str, Any]:
     """Return the facts of the rank log about a sample's work."""
     model = models.load(configuration.model)
     facts = {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
-    if isinstance(model, SequenceModel) and configuration.activation_checkpointing == BLOCKS_AGAIN:
+    if isinstance(model, SequenceModel) and configuration.activation_checkpointing == FULL_CHECKPOINTING:
         facts["hardware_flops_per_sample"] = model.hardware_flops(configuration)
     return facts

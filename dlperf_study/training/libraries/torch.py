@@ -7,7 +7,7 @@ from typing import Any
 from dlperf_study.study import precision
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.parallel_parameters import FULL_CHECKPOINTING
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 from dlperf_study.training import models
 from dlperf_study.training.libraries import _base, _torch_collectives
@@ -124,7 +124,7 @@ class Torch(_base.Library):
         configuration = self.configuration
         self._torch.manual_seed(configuration.seed)
         layer = models.load(configuration.model).builder("torch")(configuration, rank, ranks)
-        if configuration.activation_checkpointing == BLOCKS_AGAIN:
+        if configuration.activation_checkpointing == FULL_CHECKPOINTING:
             from dlperf_study.training.models._torch_transformer import recompute_blocks
 
             recompute_blocks(without_loss(layer))

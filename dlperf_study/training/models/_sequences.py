@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from dlperf_study.core.wording import value_text
 from dlperf_study.study.configuration import PARAMETERS, Configuration
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.parallel_parameters import FULL_CHECKPOINTING
 from dlperf_study.study.parameter import IMAGES
 from dlperf_study.training.models._base import Builder, BuiltByLibraries
 
@@ -136,7 +136,7 @@ class SequenceModel(BuiltByLibraries):
 
     def hardware_flops(self, configuration: Configuration) -> float:
         """Return the FLOPs of one sequence, recomputed ones too."""
-        if configuration.activation_checkpointing != BLOCKS_AGAIN:
+        if configuration.activation_checkpointing != FULL_CHECKPOINTING:
             return self.flops(configuration)
         again = recomputed_flops(self.sizes, self.matrices, configuration.sequence_length, self.repeats_last)
         return self.flops(configuration) + again
