@@ -106,7 +106,8 @@ class Workplace:
 
     def _start(self, command: str, **variables: str) -> "subprocess.Popen[str]":
         name, *options = command.split()
-        options += ["--cluster", str(self.cluster_file)]
+        if name != "report":
+            options += ["--cluster", str(self.cluster_file)]
         shared = shared_machine() if self.shares_machine else {}
         return subprocess.Popen(
             [sys.executable, "-m", "dlperf_study", name, str(self.study_file), *options],

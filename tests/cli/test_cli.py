@@ -15,7 +15,10 @@ pytestmark = pytest.mark.timeout(60)
 
 def plan(place: Workplace, capsys: pytest.CaptureFixture[str], *command: str) -> tuple[int, str, str]:
     """Return exit code, output and errors of a command, which is ``plan`` unless it is given."""
-    code = main([*(command or ["plan"]), str(place.study_file), "--cluster", str(place.cluster_file)])
+    name, *options = command or ["plan"]
+    if name != "report":
+        options += ["--cluster", str(place.cluster_file)]
+    code = main([name, str(place.study_file), *options])
     return code, *capsys.readouterr()
 
 

@@ -42,11 +42,11 @@ def test_a_refused_command_leaves_no_study_in_the_way(tmp_path, monkeypatch, cap
 
 
 def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
-    def interrupted(options):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own_program, "run", interrupted)
+    monkeypatch.setattr(own_program, "run_study_file", interrupted)
     command = ["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]
     for _ in range(2):
         assert main(command) == INTERRUPTED
@@ -55,13 +55,13 @@ def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
 def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch, status):
-    def ended(options):
+    def ended(*arguments, **options):
         recipe = Recipe(status=status, reason="" if status == "completed" else "node-0 exited with code 1")
         write_study(StudyPaths.of("python"), [Planned(configuration(study="python"), recipe)])
         return 1
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    monkeypatch.setattr(own_program, "run", ended)
+    monkeypatch.setattr(own_program, "run_study_file", ended)
     assert main(["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
     assert (tmp_path / "studies" / "python.yaml").exists() == (status == "completed")

@@ -28,7 +28,7 @@ MEASUREMENT = ("computation_steps", "exchange_steps", "input_steps", "repeats")
 
 
 def renamed_line(key, path):
-    return f"unknown key {path}{key}; it is named {renamed.KEYS[key]} now"
+    return f"unknown key {path}{key}; it was renamed to {renamed.KEYS[key]}"
 
 
 def test_each_new_name_exists_and_no_old_one():
@@ -79,7 +79,7 @@ def test_a_required_key_by_its_old_name_is_one_error(tmp_path):
 def test_an_old_order_is_an_error_that_names_the_new_one(old, new, tmp_path):
     file = tmp_path / "example.yaml"
     file.write_text(yaml.safe_dump({**STUDY, "order": old}))
-    with pytest.raises(StudyFileError, match=f"order is '{old}'; it is named {new} now"):
+    with pytest.raises(StudyFileError, match=f"order is '{old}'; it was renamed to {new}"):
         load_study(file)
 
 
@@ -87,7 +87,7 @@ def test_a_key_that_belongs_to_the_file_itself_is_said(tmp_path):
     file = tmp_path / "example.yaml"
     file.write_text(yaml.safe_dump({**STUDY, "measurement": {"precision": "2 %"}}))
     with pytest.raises(
-        StudyFileError, match=r"measurement\.precision; it is named target_ci now, a key of the file itself"
+        StudyFileError, match=r"measurement\.precision; it was renamed to target_ci, at the top of the file"
     ):
         load_study(file)
 
@@ -95,11 +95,11 @@ def test_a_key_that_belongs_to_the_file_itself_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("section", "key", "value", "expected"),
     [
-        ("", "model", "mobilenet_v2", "unknown key model; it belongs below constants"),
-        ("", "repetitions", 3, "unknown key repetitions; it belongs below measurement"),
-        ("constants", "warmup_steps", 3, "unknown key constants.warmup_steps; it belongs below measurement"),
-        ("constants", "title", "x", "unknown key constants.title; it belongs at the top of the file"),
-        ("constants", "batch_per_device", [4, 8], "constants.batch_per_device is a list; several values belong below"),
+        ("", "model", "mobilenet_v2", "unknown key model; move it to constants"),
+        ("", "repetitions", 3, "unknown key repetitions; move it to measurement"),
+        ("constants", "warmup_steps", 3, "unknown key constants.warmup_steps; move it to measurement"),
+        ("constants", "title", "x", "unknown key constants.title; move it to the top of the file"),
+        ("constants", "batch_per_device", [4, 8], "constants.batch_per_device is a list; list several values under factors"),
     ],
 )
 def test_a_key_in_the_wrong_section_is_an_error_that_names_the_right_one(section, key, value, expected, tmp_path):
