@@ -142,7 +142,7 @@ def test_no_interval_is_outside_what_its_quantity_can_be(golden):
     assert compared.total() > 200
     assert all(
         compared[label]
-        for label in ("MFU", "Input wait", "Exposed share", "Communication latency", "Step", "Throughput")
+        for label in ("MFU", "Data-loading stall", "Exposed share", "Communication latency", "Step", "Throughput")
     )
 
 
