@@ -85,7 +85,7 @@ def test_a_ratio_is_the_quotient_of_its_throughputs_also_where_rounds_are_missin
 
 @pytest.mark.parametrize(
     ("seconds_of_two", "noise", "check", "message"),
-    [(0.21, 0.001, "falling", "falls: "), (0.0995, 0.0002, "above_linear", "above linear: ")],
+    [(0.21, 0.001, "falling", "throughput regression: "), (0.0995, 0.0002, "above_linear", "above linear: ")],
     ids=["a fall of 5 %", "0.5 % above linear"],
 )
 def test_a_step_of_a_curve_is_judged_within_rounds_as_on_the_page_on_scaling(

@@ -184,7 +184,7 @@ def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths, sna
 def test_a_measurement_is_not_compared_with_itself(paths, tmp_path):
     measure(paths, SOONER)
     for name in ("example", str(tmp_path / "example")):
-        with pytest.raises(RecordError, match=f"example and {name} are the same measurement"):
+        with pytest.raises(RecordError, match=f"example and {name} are the same session"):
             compare_measurements(find_measurement("example"), find_measurement(name))
 
 

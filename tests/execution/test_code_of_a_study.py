@@ -20,7 +20,7 @@ from tests.execution.constructed import perform
 from tests.golden_study.conftest import EVIDENCE
 from tests.training.frameworks.launching import CLUSTER, configuration
 
-#: The digest by which records name all measuring code of commit 62553e5.
+#: The digest by which records name all benchmark code of commit 62553e5.
 EARLIER = "35997727900597df6bbfc417215ab4fd05ca52d295fcf102ecda5b2217e36add"
 
 

@@ -52,7 +52,7 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
 
     again = place.command("run --no-report")
     assert again.returncode == 0
-    assert "nothing to do: 2 runs, all measured already\nout of memory: " in again.stdout
+    assert "nothing to do: 2 runs, all finished\nout of memory: " in again.stdout
     planned = place.command("plan").stdout
     assert f"Out of memory, not run again:\n#  reason\n2  {facts['reason']}\n" in planned
     assert "in 2 runs." in planned
@@ -65,7 +65,7 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
 
 
 def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(three_runs, monkeypatch):
-    """Until the measuring code is another one: then it may need less."""
+    """Until the benchmark code is another one: then it may need less."""
     begun: list[str] = []
 
     def execute(submissions: list[Submission], *_: object) -> Iterator[JobResult]:

@@ -15,7 +15,7 @@ def test_a_finished_study_is_left_alone_and_says_so(measured):
     before = {file: file.stat().st_mtime_ns for file in files}
     again = measured.command("run --no-report", busy=True)
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout.splitlines()[1:] == ["nothing to do: 3 runs, all measured already"]
+    assert again.stdout.splitlines()[1:] == ["nothing to do: 3 runs, all finished"]
     assert {file: file.stat().st_mtime_ns for file in before} == before
 
 

@@ -79,7 +79,7 @@ def test_what_cannot_be_shown_ends_no_study(plan, pages, capsys):
     watcher = Watcher(paths, plan.title)
     # There is no plan, so nothing can be read.
     watcher(Situation(3))
-    assert "is not shown" in capsys.readouterr().err
+    assert "no live progress" in capsys.readouterr().err
 
 
 def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys):
@@ -93,7 +93,7 @@ def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys
     with watched(Watcher(StudyPaths.of(plan.study), plan.title)) as watcher:
         result = run_study(plan, load_cluster(plan.cluster), lambda _: None, watch=watcher)
     assert (result.measured, result.failures) == (RUNS, [])
-    assert "is not shown: KeyError: 'a column'" in capsys.readouterr().err
+    assert "no live progress: KeyError: 'a column'" in capsys.readouterr().err
 
 
 def test_what_is_stopped_says_so_and_what_never_began_leaves_the_page_alone(plan, pages):

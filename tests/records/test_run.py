@@ -329,7 +329,7 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
     [
         ("c0de", ("c0de", "c0de"), ""),
         ("c0de", ("c0de", "0ther"), "the ranks have different values of code (c0de, 0ther)"),
-        ("c0de", ("0ther", "0ther"), "the ranks ran other measuring code than the controller of the study"),
+        ("c0de", ("0ther", "0ther"), "the ranks ran other benchmark code than the controller of the study"),
     ],
 )
 def test_the_ranks_and_the_driver_ran_the_same_code(paths, controller_code, rank_codes, reason):

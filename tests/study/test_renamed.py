@@ -99,7 +99,12 @@ def test_a_key_that_belongs_to_the_file_itself_is_said(tmp_path):
         ("", "repetitions", 3, "unknown key repetitions; move it to measurement"),
         ("constants", "warmup_steps", 3, "unknown key constants.warmup_steps; move it to measurement"),
         ("constants", "title", "x", "unknown key constants.title; move it to the top of the file"),
-        ("constants", "batch_per_device", [4, 8], "constants.batch_per_device is a list; list several values under factors"),
+        (
+            "constants",
+            "batch_per_device",
+            [4, 8],
+            "constants.batch_per_device is a list; list several values under factors",
+        ),
     ],
 )
 def test_a_key_in_the_wrong_section_is_an_error_that_names_the_right_one(section, key, value, expected, tmp_path):

@@ -196,7 +196,7 @@ def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last():
 def test_a_wrong_clock_is_a_note_and_other_code_is_named(snapshot):
     clocks = rows(TWO, {"one": facts()}, clock=-7.04)["clocks"]
     assert (clocks.status, clocks.detail) == (CheckStatus.NOTE, "one -7.0 s")
-    assert together(code="0ther")["measuring code"].detail == snapshot
+    assert together(code="0ther")["benchmark code"].detail == snapshot
     assert unreachable({"nobody": ("127.0.0.1", 1)}) == ["nobody"]
 
 
@@ -314,7 +314,7 @@ def test_an_image_without_a_library_for_its_gpus_is_named(api, kubelet, support,
 @pytest.mark.parametrize(
     ("status", "log", "words"),
     [
-        ({"phase": "Succeeded"}, json.dumps({"code": "0ther", "software": {}}), "other measuring code"),
+        ({"phase": "Succeeded"}, json.dumps({"code": "0ther", "software": {}}), "other benchmark code"),
         ({"phase": "Failed"}, "No module named dlperf_study", "exited with code unknown: No module named dlperf_study"),
         ({"phase": "Pending"}, "", "not done within 0 s: pod trainer-0: no node has been found for it yet"),
     ],

@@ -46,7 +46,7 @@ def test_an_image_has_the_library_that_the_study_was_planned_with(package):
 
 
 def test_an_image_has_the_code_of_the_driver():
-    assert reason("another").startswith("the image has other measuring code than the controller of the study")
+    assert reason("another").startswith("the image has other benchmark code than the controller")
 
 
 def test_a_pod_has_the_files_that_travel_with_a_run(tmp_path):

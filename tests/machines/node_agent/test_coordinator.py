@@ -216,7 +216,7 @@ PLANNED = submissions.submission("local", "", (), 0, code="c")
     [
         ({}, ""),
         ({"software": {**software(), "system": "another"}}, ""),
-        ({"code": "0"}, "two has other measuring code than the controller had when it started"),
+        ({"code": "0"}, "two has other benchmark code than the controller had when it started"),
         (
             {"software": {**software(), "numpy": "0.1"}},
             f"numpy is 0.1 on two, but {software()['numpy']} on this machine",

@@ -22,7 +22,13 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
     dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
     table = tables.data_loaders(dataset)
     [row] = table.rows
-    assert labels(table)[-5:] == ["Input throughput", "Throughput", "Step in parts", "Data-loading stall", "Input share"]
+    assert labels(table)[-5:] == [
+        "Input throughput",
+        "Throughput",
+        "Step in parts",
+        "Data-loading stall",
+        "Input share",
+    ]
     assert float(row[-2].text) == pytest.approx(20, rel=0.05)
     parts = labels(tables.communication(dataset))
     assert parts[parts.index("Computation") + 1] == "Data-loading stall"

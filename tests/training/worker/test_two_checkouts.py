@@ -1,4 +1,4 @@
-"""Two checkouts and one Python: who runs other measuring code than the controller is refused at once."""
+"""Two checkouts and one Python: who runs other benchmark code than the controller is refused at once."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_a_copy_is_the_same_code_whatever_else_and_whatever_comments_are_in_it(s
     file.write_text(file.read_text() + "\n# A comment.\n")
     done = worker(second_checkout, tmp_path / "run")
     assert "framework is 'none_such'" in done.stderr
-    assert "other measuring code" not in done.stderr
+    assert "other benchmark code" not in done.stderr
 
 
 def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout, tmp_path):
@@ -62,7 +62,7 @@ def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout, tm
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert message.startswith(
-        f"dlperf_study.core.errors.RunError: other measuring code: the controller runs the code in {PACKAGE_FOLDER}, "
+        f"dlperf_study.core.errors.RunError: other benchmark code: the controller runs the code in {PACKAGE_FOLDER}, "
         f"this process the code in {second_checkout / 'dlperf_study'}"
     )
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["configuration.json"]
@@ -77,5 +77,5 @@ def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout,
     )
     shutil.copytree(Path(__file__).parents[1] / "frameworks", second_checkout / "tests" / "training" / "frameworks")
     done = worker(second_checkout, tmp_path / "run", program)
-    assert "RunError: other measuring code" in done.stderr.splitlines()[-1]
+    assert "RunError: other benchmark code" in done.stderr.splitlines()[-1]
     assert str(second_checkout / "dlperf_study") in done.stderr.splitlines()[-1]
