@@ -5,15 +5,15 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from dlperf_study.cli.measuring import run_study_file
 from dlperf_study.cli.output import print_aside, print_line, progress_printer
 from dlperf_study.core.errors import DlperfStudyError, StudyFileError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.resources import FOLDERS
+from dlperf_study.core.resources import FOLDERS, PARAMS
 from dlperf_study.core.wording import closest
 from dlperf_study.core.writing import naming, replacing, write_atomically
 from dlperf_study.study.configuration import SCALE, study_parameters
@@ -23,6 +23,7 @@ from dlperf_study.study.program import PER_RANK, Program
 from dlperf_study.study.strict_yaml import parse_mapping
 
 IGNORED = "outputs/"
+T = TypeVar("T")
 
 
 def init(options: argparse.Namespace) -> int:
@@ -30,6 +31,8 @@ def init(options: argparse.Namespace) -> int:
     from dlperf_study.programs.guesses import guess_program
 
     name, folder = _study_name(options.name), Path.cwd()
+    if (PARAMS / FOLDERS["study"] / f"{name}.yaml").is_file():
+        raise StudyFileError(f"{name} is a study of this package; give another name")
     guess = guess_program(folder)
     constants: dict[str, Scalar] = {}
     if "{batch_per_device}" in guess.command:
@@ -65,34 +68,26 @@ def measure(options: argparse.Namespace) -> int:
         say(f"study file: {path.relative_to(folder)}")
     _print_guesses(study, say)
     # Failed runs of an earlier version of the command do not count.
-    has_only_failed = is_new and _has_no_completed_run(study.name)
+    rerun = is_new and StudyPaths.of(study.name).configurations.exists() and not _has_completed_run(study.name)
     try:
-        code = run_study_file(str(path), options, rerun=has_only_failed)
+        code = run_study_file(str(path), options, rerun)
     except DlperfStudyError:
         # Otherwise the corrected command would find a study file that differs.
-        if is_new:
-            _delete(path)
+        if is_new and not _has_completed_run(study.name):
+            path.unlink()
         raise
     if is_new and options.dry_run:
-        _delete(path)
-    elif is_new and code and _has_no_completed_run(study.name):
-        _delete(path)
+        path.unlink()
+    elif is_new and code and not _has_completed_run(study.name):
+        path.unlink()
         print_aside(f"no run completed: {path.relative_to(folder)} is deleted, so you can retry under the same name")
     return code
 
 
-def _delete(path: Path) -> None:
-    """Delete a study file, and its folder if nothing else is in it."""
-    path.unlink()
-    with suppress(OSError):
-        path.parent.rmdir()
-
-
-def _has_no_completed_run(name: str) -> bool:
+def _has_completed_run(name: str) -> bool:
     from dlperf_study.execution.controller import has_result
 
-    paths = StudyPaths.of(name)
-    return paths.configurations.exists() and not has_result(paths)
+    return has_result(StudyPaths.of(name))
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
@@ -103,12 +98,14 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
     command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
     scripts = find_scripts(command, folder)
     timing, *notes = (options.timing,) if options.timing else guess_timing(scripts)
-    factors = dict(_values("--sweep", argument) for argument in options.sweep)
-    constants = dict(_value("--set", argument) for argument in options.set)
+    factors = _by_name("--sweep", [_values("--sweep", argument) for argument in options.sweep])
+    constants = _by_name("--set", [_value("--set", argument) for argument in options.set])
     if not factors:
         # One configuration is a study too.
         factors = {"devices_per_node": [constants.pop("devices_per_node", 1)]}
     if options.batch_per_device:
+        if "batch_per_device" in (*constants, *factors):
+            raise StudyFileError("batch_per_device is given twice; remove --batch-per-device or the other option")
         constants["batch_per_device"] = options.batch_per_device
     return NewStudy(
         _study_name(options.name or (scripts[0].stem if scripts else Path(options.program[0]).stem)),
@@ -161,6 +158,16 @@ def _values(option: str, argument: str) -> tuple[str, list[Scalar]]:
             raise StudyFileError(f"{option} {argument!r}: {value!r} is not a string, a number, true or false")
         values.append(value)
     return name, values
+
+
+def _by_name(option: str, given: Sequence[tuple[str, T]]) -> dict[str, T]:
+    """Return values by the name of their placeholder; raises StudyFileError for a name that is given twice."""
+    values: dict[str, T] = {}
+    for name, value in given:
+        if name in values:
+            raise StudyFileError(f"{option} {name} is given twice; write one {option} for it")
+        values[name] = value
+    return values
 
 
 def _value(option: str, argument: str) -> tuple[str, Scalar]:

@@ -34,8 +34,13 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(_add_suggestion(str(error), command, completion.commands_of(parser)))
     if surplus:
         name = surplus[0].partition("=")[0]
-        message = f"unrecognized arguments: {' '.join(surplus)}"
-        options.parser.error(_add_suggestion(message, name, completion.options_of(options.parser)))
+        message, options_here = (
+            f"unrecognized arguments: {' '.join(surplus)}",
+            list(completion.options_of(options.parser)),
+        )
+        if name in options_here:
+            options.parser.error(f"{message}; write options after the command")
+        options.parser.error(_add_suggestion(message, name, options_here))
     return options
 
 
@@ -98,14 +103,14 @@ def _add_measure(commands: _Commands) -> None:
         own_program.measure,
         "--sweep devices_per_node=1,2 --batch-per-device 16 -- \\\n"
         "      torchrun --nproc-per-node {devices_per_node} train.py --max-steps {steps}",
-        "--sweep optimizer=sgd,adam -- python train.py --optimizer {optimizer} --max-steps {steps}",
+        "--sweep width=64,256 -- python train.py --width {width} --max-steps {steps}",
     )
     parser.usage = f"{COMMAND} measure [options] -- COMMAND"
     command_help = "the command to benchmark; {devices_per_node}, {steps}, … are filled in for each run"
     parser.add_argument("program", nargs="+", metavar="-- COMMAND", help=command_help)
     sweep_help = "values of a placeholder, such as devices_per_node=1,2; every combination is run (default: one device)"
     parser.add_argument("--sweep", action="append", default=[], metavar="NAME=A,B", help=sweep_help)
-    set_help = "one value of a placeholder, for every run"
+    set_help = "one value of a placeholder, for every run (default: none)"
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=set_help)
     batch_help = "samples per step and device (default: unknown, so steps are timed and no throughput is given)"
     parser.add_argument("--batch-per-device", type=_count, default=0, metavar="N", help=batch_help)
@@ -113,7 +118,7 @@ def _add_measure(commands: _Commands) -> None:
     parser.add_argument("--samples-per-step", default="", metavar="EXPRESSION", help=samples_help)
     tokens_help = "global tokens per step: '{global_batch} * 1024' (default: samples are counted)"
     parser.add_argument("--tokens-per-step", default="", metavar="EXPRESSION", help=tokens_help)
-    data_help = "a file or folder that git ignores and the script reads; linked into each run's copy of your files"
+    data_help = "a file or folder that git ignores and the script reads; linked into each run (default: none)"
     parser.add_argument("--data", action="append", default=[], metavar="PATH", help=data_help)
     measurement_help = {
         "warmup_steps": "steps before timing",
@@ -181,7 +186,9 @@ def _add_compare(commands: _Commands) -> None:
 
 
 def _add_predict(commands: _Commands) -> None:
-    parser = commands.add("predict", reading.predict, "quickstart --nodes 2 4", "mlperf_training --nodes 64")
+    parser = commands.add(
+        "predict", reading.predict, "quickstart --nodes 2 4", "dlperf_paddle_resnet50/fp32_b128 --nodes 8 16"
+    )
     source_help = f"{_SESSION_HELP}, a published source, or one of its series (SOURCE/SERIES)"
     parser.add_argument("study", help=source_help)
     scales = parser.add_mutually_exclusive_group()
@@ -282,7 +289,7 @@ def _add_progress_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_markdown(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup") -> None:
-    markdown_help = "also write the results as Markdown, for a review comment"
+    markdown_help = "also write the results as Markdown, for a review comment (default: no file)"
     parser.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
 
 

@@ -52,6 +52,8 @@ def write_paper(paths: StudyPaths) -> Path:
     dataset = replace(dataset, runs=dataset.runs.assign(reason=None))
     if dataset.completed_runs.empty:
         raise RecordError(f"{paths.folder}: no run completed, so there is nothing to publish")
+    if dataset.measured.empty:
+        raise RecordError(f"{paths.folder}: no run has a throughput; state samples_per_step or batch_per_device")
     unfinished = paths.paper.with_name(".paper")
     shutil.rmtree(unfinished, ignore_errors=True)
     floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]

@@ -85,7 +85,7 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     planned = sum(entry.configuration.repetitions for entry in fitting)
     count = sum(earlier_runs.done.values())
     if count == planned:
-        return f"All {wording.counted(planned, 'planned run')} are done."
+        return f"Done: all of {wording.counted(planned, 'run')}."
     sentence = f"Done: {count} of {wording.counted(planned, 'run')}. To do: {wording.counted(planned - count, 'run')}"
     if not earlier_runs.run_seconds:
         return f"{sentence}."
@@ -106,7 +106,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     lines = [
         plan.title,
         f"Study {plan.study} on {_DEVICES.get(plan.device, '')}cluster {plan.cluster}, {plan.scaling} scaling: "
-        f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
+        f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {wording.counted(runs, 'run')}.",
     ]
     if unpublished := sum(entry.is_unpublished for entry in plan.entries):
         of_source = len(plan.entries) - unpublished

@@ -29,7 +29,7 @@ def test_only_what_other_code_measured_is_measured_again(measured, tmp_path):
     done = place.command("run --no-report")
     assert done.returncode == 0, done.stderr
     assert [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("[")] == [
-        f"[1/1] {place.configuration(ONE).folder.name}"
+        "[1/1] MobileNetV2 (PaddlePaddle collective), 1 device"
     ]
     [kept] = (place.configuration(ONE).folder / "interrupted").iterdir()
     assert json.loads((kept / "run.json").read_text())["cache_key"] == "0" * 64

@@ -1,13 +1,17 @@
 """The options of ``measure``: what is refused before anything is written."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.cli import own_program
+from dlperf_study.cli import measuring, own_program
 from dlperf_study.cli.command_line import INTERRUPTED
+from dlperf_study.cli.parser import command_parser
+from dlperf_study.core.errors import HeldError, RecordError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.execution import controller
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Options of ``measure`` that are refused, each with the error that it has.
@@ -25,6 +29,8 @@ REFUSED = {
     "a secret": ("--sweep", "width=1,2"),
     "a column": ("--sweep", "width=1,2", "--sweep", "throughput=1,2"),
     "a word of Python": ("--sweep", "width=1,2", "--sweep", "lambda=1,2"),
+    "a placeholder twice": ("--sweep", "width=1", "--sweep", "width=2"),
+    "a batch twice": ("--sweep", "width=1,2", "--set", "batch_per_device=3", "--batch-per-device", "4"),
 }
 #: What only some of their commands end with.
 FURTHER = {"a secret": "--api-key=abcdef", "a column": "{throughput}", "a word of Python": "{lambda}"}
@@ -65,3 +71,31 @@ def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch
     monkeypatch.setattr(own_program, "run_study_file", ended)
     assert main(["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
     assert (tmp_path / "studies" / "python.yaml").exists() == (status == "completed")
+
+
+def test_a_failed_report_keeps_the_study_file_of_completed_runs(tmp_path, monkeypatch):
+    def ended(*arguments, **options):
+        write_study(StudyPaths.of("python"), [Planned(configuration(study="python"), Recipe())])
+        raise RecordError("a notebook failed")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    monkeypatch.setattr(own_program, "run_study_file", ended)
+    assert main(["measure", "--sweep", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
+    assert (tmp_path / "studies" / "python.yaml").exists()
+
+
+def test_a_rerun_that_waits_still_puts_the_old_results_aside(monkeypatch):
+    """The lock of another study is found when the results are to be moved."""
+    tried = []
+
+    def put_aside(planned, cluster):
+        tried.append(planned.study)
+        raise HeldError("a study runs", "wait", Path("lock"))
+
+    monkeypatch.setattr(controller, "put_aside", put_aside)
+    options = command_parser().parse_args(["run", "quickstart", "--rerun"])
+    for _ in range(2):
+        with pytest.raises(HeldError):
+            measuring.run(options)
+    assert tried == ["quickstart", "quickstart"]

@@ -208,7 +208,8 @@ def _baseline(dataset: Dataset) -> Result:
 def _rounds(dataset: Dataset) -> Result:
     rows = dataset.measured
     fewest = int(rows["runs_counted"].min())
-    missing = rows[["speedup_rounds_missing", "relative_throughput_rounds_missing"]].max(axis=None)
+    # Missing if nothing is compared.
+    missing = rows[["speedup_rounds_missing", "relative_throughput_rounds_missing"]].fillna(0).max(axis=None)
     fewest_runs = f"at least {counted(fewest, 'run')} of each configuration"
     if missing > 0:
         return NOT_MET, f"{fewest_runs}, {int(missing)} more needed"

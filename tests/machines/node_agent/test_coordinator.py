@@ -115,7 +115,7 @@ def test_what_a_run_waits_for_is_written_while_it_waits_and_gone_at_its_end(fold
         busy.kill()
     assert result.status == "completed", result
     [line] = (folder / "node-0.log").read_text().splitlines()
-    assert line.partition("busy: ")[0] == snapshot
+    assert line.partition("background load: ")[0] == snapshot
     assert not (folder / "scratch").exists()
 
 

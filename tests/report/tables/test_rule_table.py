@@ -137,3 +137,8 @@ def test_rules_on_how_runs_were_measured_are_left_out_for_logs():
 
 def test_a_study_without_a_throughput_has_no_rule():
     assert tables.rules(study(Planned(ONE, unsupported="no such device"))).is_empty
+
+
+def test_a_study_of_one_configuration_needs_no_rounds_of_a_comparison():
+    dataset = study(Planned(ONE, Recipe(noise=0.01), runs=5))
+    assert result(dataset, "as its tests need")[0] == MET
