@@ -49,7 +49,7 @@ def test_a_study_that_starts(outputs, tmp_path, capsys):
     place = workplace(tmp_path)
     fill(outputs / "filler")
     before = contents(outputs)
-    arguments = ["study", str(place.study_file), "--cluster", str(place.cluster_file)]
+    arguments = ["run", str(place.study_file), "--cluster", str(place.cluster_file)]
     fails_because_the_disk_is_full(arguments, str(outputs / "tiny" / "plan.json"), capsys)
     assert contents(outputs) == before
 
@@ -93,7 +93,7 @@ def test_a_dataset(outputs, example, pages, capsys):
     dataset = StudyPaths.of("example").dataset
     before = contents(dataset)
     fill(outputs / "filler", pages)
-    fails_because_the_disk_is_full(["collect", example], f"{dataset}/.*", capsys)
+    fails_because_the_disk_is_full(["report", "--data-only", example], f"{dataset}/.*", capsys)
     assert contents(dataset) == before
 
 
@@ -110,7 +110,7 @@ def test_a_report(outputs, example, pages, capsys):
     assert not StudyPaths.of("example").report.exists()
 
 
-@pytest.mark.parametrize("arguments", [["plan", "quickstart"], ["audit"]])
+@pytest.mark.parametrize("arguments", [["plan", "quickstart"], ["audit", "--published"]])
 def test_a_command_that_only_prints(arguments, snapshot):
     command = [sys.executable, "-m", "dlperf_study", *arguments]
     with open("/dev/full", "w") as full:

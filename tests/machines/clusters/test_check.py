@@ -145,7 +145,7 @@ def in_slurm(slurm: Slurm, folder: Path, *change: str) -> "subprocess.CompletedP
     file = folder / "queue.yaml"
     file.write_text(IN_SLURM.replace(*change) if change else IN_SLURM)
     ended = subprocess.run(
-        [sys.executable, "-m", "dlperf_study", "check", str(file)],
+        [sys.executable, "-m", "dlperf_study", "check-cluster", str(file)],
         env={**os.environ, **slurm.variables, "DLPERF_STUDY_OUTPUTS": str(folder / "outputs")},
         capture_output=True,
         text=True,
