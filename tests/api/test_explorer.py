@@ -118,7 +118,7 @@ def test_a_factor_that_another_one_determines_is_not_offered(monkeypatch, tmp_pa
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path / "failing")
     write_study(paths, [Planned(configuration(), recipe=Recipe(status="failed"), runs=1)])
-    with pytest.raises(RecordError, match="nothing to explore"):
+    with pytest.raises(RecordError, match="no data to explore"):
         data_rows(str(paths.folder))
 
 
@@ -165,7 +165,7 @@ def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
 def test_nothing_of_other_data_is_shown_under_the_name_of_refused_ones(two_models: str) -> None:
     view = explore(two_models)
     menu(view, Dropdown, "Data").value = "published: dlperf_megatron_lm"
-    assert "nothing to explore" in view.children[2].value
+    assert "no data to explore" in view.children[2].value
     metric = menu(view, Dropdown, "Metric")
     assert (metric.options, metric.value, menu(view, Textarea, "Code").value) == ((), None, "")
     assert not view.children[1].children
