@@ -37,7 +37,7 @@ def require_one_error(errors: str, *parts: str) -> None:
 @pytest.mark.parametrize("outputs", ["", "/tmp/outputs"])
 def test_in_a_folder_that_is_gone_every_command_is_one_error(monkeypatch, capsys, outputs):
     monkeypatch.setenv(OUTPUTS_VARIABLE, outputs)
-    for command in (["plan", "quickstart"], ["audit"], ["compare", "a", "b"]):
+    for command in (["plan", "quickstart"], ["audit", "--published"], ["compare", "a", "b"]):
         assert main(command) == 1
         require_one_error(capsys.readouterr().err, "is gone")
 
