@@ -34,11 +34,12 @@ def _print_plan(study: str, options: argparse.Namespace, rerun: bool = False) ->
 
     planned, cluster = make_plan(study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
-    earlier_runs = EarlierRuns(earlier_run_seconds(planned))
-    if not rerun:
+    seconds = earlier_run_seconds(planned)
+    if rerun:
+        earlier_runs = EarlierRuns(seconds)
+    else:
         done, not_fitting = done_and_not_fitting(planned, cluster)
-        sentences = not_counted(planned, cluster, done)
-        earlier_runs = EarlierRuns(earlier_run_seconds(planned), done, not_fitting, sentences)
+        earlier_runs = EarlierRuns(seconds, done, not_fitting, not_counted(planned, cluster, done))
     if options.json:
         print_json(_plan_content(planned, earlier_runs))
     else:

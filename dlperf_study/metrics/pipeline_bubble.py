@@ -100,7 +100,7 @@ def _no_interval(share: Estimate, common: int) -> str:
         return ""
     if common < MINIMUM_RUNS:
         have = f"{counted(common, 'round')} {'has' if common == 1 else 'have'} a run of each number of micro-batches"
-        return f"no interval: {have}, and an interval needs {MINIMUM_RUNS}"
+        return f"no CI: {have}, and a CI needs {MINIMUM_RUNS}"
     return "no interval: it is the same in all rounds"
 
 

@@ -46,7 +46,7 @@ _ALWAYS_NAMED = (
 _SAY_THEMSELVES = ("precision", "data_loader")
 #: All other parameters of the training: named where a value is not the default.
 _UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
-_NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
+_NO_INTERVAL = f"no CIs: a CI needs {MINIMUM_RUNS} runs"
 
 
 def no_sources(dataset: Dataset) -> str:
@@ -244,8 +244,8 @@ def longer_than_alone(dataset: Dataset) -> str:
 
 
 def quick_label(dataset: Dataset) -> str:
-    """Return the warning that goes wherever a quick study's numbers go; empty for any other study."""
-    return text_if(dataset.plan.quick, " Quick study: not for publication.")
+    """Return the warning that goes wherever numbers of quick mode go; empty for any other study."""
+    return text_if(dataset.plan.quick, " Quick mode: not for publication.")
 
 
 def known_throughputs(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:

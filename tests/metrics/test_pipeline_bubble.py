@@ -111,13 +111,13 @@ def test_fewer_than_three_common_rounds_have_a_value_and_a_reason(rounds, common
         bubble = bubbles[requested.configuration_id]
         assert bubble.columns.keys() == {"bubble_share"}
         assert bubble.columns["bubble_share"] == pytest.approx(even_share(4, requested.micro_batches), abs=0.05)
-        reason = f"no interval: {common} a run of each number of micro-batches, and an interval needs 3"
+        reason = f"no CI: {common} a run of each number of micro-batches, and a CI needs 3"
         assert bubble.no_interval == reason
 
 
 def test_shares_that_are_the_same_in_all_rounds_have_no_interval():
     reasons = {bubble.no_interval for bubble in bubbles_of(LINE).values()}
-    assert reasons == {"no interval: it is the same in all rounds"}
+    assert reasons == {"no CI: it is the same in all rounds"}
 
 
 @pytest.mark.parametrize("configurations", [LINE, LINE[:2]])

@@ -175,7 +175,7 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
 
 def test_a_bubble_without_common_rounds_has_a_value_and_says_why_it_has_no_interval():
     table = tables.pipeline(_pipelines("sequential"))
-    reason = "no interval: 0 rounds have a run of each number of micro-batches, and an interval needs 3"
+    reason = "no CI: 0 rounds have a run of each number of micro-batches, and a CI needs 3"
     for row in range(len(table.rows)):
         bubble = labelled(table, row)["Pipeline bubble"]
         assert bubble.text != MISSING

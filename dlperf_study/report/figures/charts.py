@@ -110,7 +110,7 @@ def panels(
 
 
 def labelled_page(is_quick: bool, width: Width, height_inches: float) -> Drawing:
-    """Return a drawing without panels; a quick study is labelled."""
+    """Return a drawing without panels; a study in quick mode is labelled."""
     drawing = Drawing(figsize=(width.inches, height_inches + QUICK_INCHES * is_quick), layout="constrained")
     if is_quick:
         drawing.suptitle(QUICK, x=0.995, ha="right", color=SOFT)

@@ -214,7 +214,7 @@ def _rounds(dataset: Dataset) -> Result:
     if missing > 0:
         return NOT_MET, f"{fewest_runs}, {int(missing)} more needed"
     if fewest < MINIMUM_RUNS:
-        return NOT_MET, f"{fewest_runs}, an interval needs {MINIMUM_RUNS}"
+        return NOT_MET, f"{fewest_runs}, a CI needs {MINIMUM_RUNS}"
     if including := disturbed_configurations(dataset.runs):
         undisturbed = f"{counted(len(including), 'configuration')} with fewer than {MINIMUM_RUNS} undisturbed runs"
         return NOT_MET, f"{fewest_runs}, {undisturbed}"

@@ -52,7 +52,7 @@ _BROKEN = [
     (
         "as its tests need",
         configurations_with(runs_counted=2),
-        "at least 2 runs of each configuration, an interval needs 3",
+        "at least 2 runs of each configuration, a CI needs 3",
     ),
     (
         "as its tests need",
