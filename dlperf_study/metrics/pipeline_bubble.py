@@ -101,7 +101,7 @@ def _no_interval(share: Estimate, common: int) -> str:
     if common < MINIMUM_RUNS:
         have = f"{counted(common, 'round')} {'has' if common == 1 else 'have'} a run of each number of micro-batches"
         return f"no CI: {have}, and a CI needs {MINIMUM_RUNS}"
-    return "no interval: it is the same in all rounds"
+    return "no CI: it is the same in all rounds"
 
 
 def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> pd.Series:
