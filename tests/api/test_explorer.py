@@ -118,7 +118,7 @@ def test_a_factor_that_another_one_determines_is_not_offered(monkeypatch, tmp_pa
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path / "failing")
     write_study(paths, [Planned(configuration(), recipe=Recipe(status="failed"), runs=1)])
-    with pytest.raises(RecordError, match="no data to explore"):
+    with pytest.raises(RecordError, match="no configuration has a completed run"):
         data_rows(str(paths.folder))
 
 
