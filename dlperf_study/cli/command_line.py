@@ -89,7 +89,13 @@ def _continuation(options: argparse.Namespace) -> str:
     rerun = ""
     if getattr(options, "rerun", False):
         rerun = " without --rerun (RERUN=1 with make)"
-    return f"; no training process is left. The same command{rerun} continues."
+    # Only after a study is interrupted are the launchers needed, which take a while to import.
+    from dlperf_study.machines.supervision.processes import orphan_names
+
+    left = ", ".join(orphan_names())
+    if left:
+        return f"; still running on this machine: {left}. The same command{rerun} ends them and continues."
+    return f"; no training process is left on this machine. The same command{rerun} continues."
 
 
 def _obstacle_here() -> str:

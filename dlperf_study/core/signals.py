@@ -11,9 +11,11 @@ from types import FrameType
 #: SIGHUP: the terminal, or the connection to it, is gone.
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FATAL = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
-#: The exit codes by which a program reports that a process it started was ended by a signal: 128 + the signal's number
-#: in shells, 256 minus the number in Paddle.
-PASSED_ON_SIGNALS = {code: fatal.name for fatal in _FATAL for code in (128 + fatal, 256 - fatal)}
+#: Added to the number of the signal that ended a process by a program that reports it, as shells do.
+SHELL_OFFSET = 128
+#: The exit codes by which a program reports that a process it started was ended by a signal, also as Paddle does: 256
+#: minus the signal's number.
+PASSED_ON_SIGNALS = {code: fatal.name for fatal in _FATAL for code in (SHELL_OFFSET + fatal, 256 - fatal)}
 
 
 def interrupt_once() -> None:

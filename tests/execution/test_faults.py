@@ -21,7 +21,7 @@ from tests.small_disk import fill, mounted_disk
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 MEGABYTE = 1_000_000
-INTERRUPTED = "interrupted; no training process is left. The same command continues.\n"
+INTERRUPTED = "interrupted; no training process is left on this machine. The same command continues.\n"
 
 
 def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
@@ -111,10 +111,10 @@ def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured, tmp_pat
 
 
 def _kernel_of(rank: psutil.Process) -> psutil.Process:
-    """Return the kernel above a rank, the parent of its node agent."""
-    [agent] = [process for process in rank.parents() if AGENT in process.cmdline()]
-    assert agent in marked(CONTROLLER_MARK)
-    kernel = agent.parent()
+    """Return the kernel above a rank, the parent of what supervises its node agent."""
+    _, supervisor = [process for process in rank.parents() if AGENT in process.cmdline()]
+    assert supervisor in marked(CONTROLLER_MARK)
+    kernel = supervisor.parent()
     assert kernel is not None
     return kernel
 

@@ -4,6 +4,9 @@ Started as ``python -m dlperf_study.machines.node_agent.agent MARK``. On standar
 coordinator: what to prepare, then what to start. Standard input is also the lifeline: when the process at the other end
 dies, for whatever reason, it closes, and the node agent ends all that this node runs. On standard output it reports the
 state; its last message says how the processes ended.
+
+The process that was started only supervises: it starts the node agent as its child, inherits what the node agent leaves
+when it is killed, and ends that too.
 """
 
 import os
@@ -25,6 +28,7 @@ from dlperf_study.machines.cluster import hardware, software
 from dlperf_study.machines.node_agent import messages, node_hardware, node_load, run_folder, telemetry
 from dlperf_study.machines.node_agent.installed_packages import installed_packages
 from dlperf_study.machines.node_agent.submission import Command, Submission
+from dlperf_study.machines.supervision import supervisor
 from dlperf_study.machines.supervision.processes import RUN_MARK, end_children, end_marked, ending_words
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import PROGRAM_FOLDER, RunStatus, TaskRole
@@ -40,6 +44,11 @@ PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 def main() -> None:
+    """Supervise a node agent."""
+    sys.exit(supervisor.supervise(_run_agent))
+
+
+def _run_agent() -> None:
     """Prepare the node, start the commands, watch them, end them, and report."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,12 +2,13 @@
 
 A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
 papermill and the imports of notebooks loaded: they take over two seconds, once per study instead of once per notebook.
-The lifeline is a pipe: when the controller dies, in whatever way, it closes, and the process ends its kernel and
-itself.
+The lifeline is a pipe: when the controller dies, in whatever way, it closes, and the process above the notebook ends
+all that is below it, and itself.
 """
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.signals import INTERRUPTIONS
-from dlperf_study.machines.supervision import processes
+from dlperf_study.machines.supervision import processes, supervisor
 from dlperf_study.machines.supervision.locks import OwnedFolder
 
 #: Where Jupyter puts the sockets and keys of its kernels.
@@ -43,6 +44,10 @@ _IMPORTS = (
 _FORK.set_forkserver_preload([f"{__name__}_kernel", *_IMPORTS])
 #: With this module, jsonschema compiles a grammar of addresses when it is imported: a second, for nothing here.
 GRAMMAR = "rfc3987_syntax"
+#: How long node agents may take to end what they started, and to redact what it printed, after their notebook's end.
+GRACE_SECONDS = 10.0
+#: How long what is above a notebook may take to end all below it.
+ENDING_SECONDS = 2 * GRACE_SECONDS
 
 
 @contextmanager
@@ -106,12 +111,15 @@ class NotebookProcess:
         """End the process, if it was started, its kernel and everything below."""
         is_started = self._process.pid is not None
         was_running = is_started and self._process.exitcode is None
+        # What is above the notebook then ends all below it, and so do node agents that have lost it.
+        self._lifeline.close()
         if is_started:
+            self._process.join(ENDING_SECONDS)
             self._process.kill()
             self._process.join()
+            processes.await_marked(processes.CONTROLLER_MARK, self._mark, GRACE_SECONDS)
         processes.end_marked(processes.CONTROLLER_MARK, self._mark)
         self._runtime.remove()
-        self._lifeline.close()
         if was_running:
             self._write_reason("the notebook was still being executed, and was ended")
 
@@ -161,8 +169,11 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
 
 
 def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
-    """Execute in this process; it ends with its controller."""
+    """Execute in a process below this one; both end with their controller."""
     # The server of notebooks has imported it: a controller does without papermill and kernels.
     from dlperf_study.machines.supervision.notebook_kernel import execute
 
-    execute(execution, environment, lifeline)
+    os.setsid()
+    code = supervisor.supervise(lambda: execute(execution, environment), lifeline.fileno(), GRACE_SECONDS)
+    shutil.rmtree(environment[RUNTIME_VARIABLE], ignore_errors=True)
+    sys.exit(code)

@@ -4,10 +4,8 @@ The kernel is forked from that process before it has threads or an event loop, a
 """
 
 import os
-import shutil
 import signal
 import sys
-import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,8 +20,7 @@ from jupyter_client.provisioning import LocalProvisioner
 from jupyter_core.paths import jupyter_runtime_dir
 
 from dlperf_study.core.signals import die_with_parent
-from dlperf_study.machines.supervision import processes
-from dlperf_study.machines.supervision.notebook import GRAMMAR, RUNTIME_VARIABLE, Execution, absent_module
+from dlperf_study.machines.supervision.notebook import GRAMMAR, Execution, absent_module
 
 # With debugpy each kernel would import a debugger, which takes a quarter of a second.
 with absent_module(GRAMMAR), absent_module("debugpy"):
@@ -123,18 +120,8 @@ def _wait_and_serve(request: Connection) -> NoReturn:
         os._exit(code)
 
 
-def execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
-    """Execute in this process; it ends with its controller."""
-
-    def end_with_controller() -> None:
-        lifeline.poll(None)
-        # The kernel first: otherwise it would record the ended processes as a failed run.
-        kernel.kill()
-        processes.end_marked(processes.CONTROLLER_MARK, environment[processes.CONTROLLER_MARK])
-        shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
-        os._exit(1)
-
-    os.setsid()
+def execute(execution: Execution, environment: dict[str, str]) -> NoReturn:
+    """Execute a notebook in this process, and exit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # The server has the environment of its start; the controller's may have changed since.
@@ -145,7 +132,6 @@ def execute(execution: Execution, environment: dict[str, str], lifeline: Connect
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     kernel = ForkedKernel()
-    threading.Thread(target=end_with_controller, daemon=True).start()
     sys.exit(_papermill(execution, kernel))
 
 

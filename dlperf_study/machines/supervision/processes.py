@@ -1,7 +1,7 @@
-"""Find and end processes by a mark in their environment.
+"""Find and end processes, by a mark in their environment and by their parents.
 
-Children inherit the mark at any depth and whatever process adopts them, so every process of a run is found: also a rank
-whose launcher was killed, and a process with a session of its own.
+Children inherit the mark at any depth and whatever process adopts them: also a rank whose launcher was killed, and a
+process with a session of its own. Those with another environment are found below the process that adopted them.
 """
 
 import os
@@ -73,15 +73,25 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
 
 def end_orphans() -> tuple[str, ...]:
     """End what dead controllers left; return ``pid: program``; raises RunError."""
+    orphans = _orphans()
+    ended = end(orphans)
+    if alive := [str(process.pid) for process in orphans if _is_alive(process)]:
+        raise RunError(f"orphan processes of an earlier study cannot be killed: {', '.join(alive)}")
+    return tuple(ended)
+
+
+def orphan_names() -> list[str]:
+    """Return ``pid: program`` of what dead controllers have left on this machine."""
+    return [_name(process) for process in _orphans() if _is_alive(process)]
+
+
+def _orphans() -> list[psutil.Process]:
     orphans = {}
     for variable in (RUN_MARK, CONTROLLER_MARK):
         for process in marked(variable):
             if _is_orphan(process, variable):
                 orphans[process.pid] = process
-    ended = end(orphans.values())
-    if alive := [str(pid) for pid, process in orphans.items() if _is_alive(process)]:
-        raise RunError(f"orphan processes of an earlier study cannot be killed: {', '.join(alive)}")
-    return tuple(ended)
+    return list(orphans.values())
 
 
 def is_marked(pid: int, variable: str, value: str) -> bool:
@@ -100,6 +110,13 @@ def end_marked(variable: str, value: str) -> list[str]:
     return ended
 
 
+def await_children(seconds: float) -> None:
+    """Wait until this process has no child that runs, at most some seconds."""
+    deadline = time.monotonic() + seconds
+    while any(map(_is_alive, psutil.Process().children())) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+
+
 def end_children() -> list[str]:
     """End all processes below this one; return ``pid: program``."""
     # A process that is just starting a program has no environment that can be read, so its mark would not be found.
@@ -111,6 +128,13 @@ def end_children() -> list[str]:
                 processes |= {each.pid: each for each in (child, *child.children(recursive=True))}
         ended += end(processes.values())
     return ended
+
+
+def await_marked(variable: str, value: str, seconds: float) -> None:
+    """Wait until no process with this mark runs, at most some seconds."""
+    deadline = time.monotonic() + seconds
+    while any(map(_is_alive, marked(variable, value))) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
