@@ -11,7 +11,7 @@ from dlperf_study.execution import libraries
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
 from dlperf_study.machines.node_agent.installed_packages import UnusablePython
-from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
+from dlperf_study.programs.command import command_obstacles, missing_command, untold_nodes, untold_processes
 from dlperf_study.programs.program_files import identified, require_packed_size
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.plan import Plan, build_plan
@@ -117,9 +117,13 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
     missing = missing_command(study.program) if study.program and is_seen else ""
 
     def unsupported(configuration: Configuration) -> str | None:
-        counts_devices = not is_seen or cluster.device == "gpu"
-        untold = untold_processes(study.program, configuration) if study.program and not counts_devices else ""
-        return wording.all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
+        reasons = [missing]
+        if study.program:
+            reasons.append(untold_nodes(study.program, configuration))
+            if is_seen and cluster.device != "gpu":
+                reasons.append(untold_processes(study.program, configuration))
+        reasons.append(unsupported_here(configuration, cluster, study.locate) or "")
+        return wording.all_reasons(reasons) or None
 
     _require_framework_keys(cluster)
     return build_plan(study, cluster, unsupported)

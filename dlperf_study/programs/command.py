@@ -16,7 +16,7 @@ from dlperf_study.record import REQUEST_VARIABLE, Request, steps_to_take
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PROGRAM_FOLDER, Job, Task, TaskRole
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import FIRST_NODE, OWN_PROGRAM, PER_RANK, Program, find_placeholders
+from dlperf_study.study.program import FIRST_NODE, OWN_PROGRAM, PER_NODE, PER_RANK, Program, find_placeholders
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._processes import gpu_environment, gpus_per_node, network_environment
 from dlperf_study.training.questions import passed_variables
@@ -51,6 +51,17 @@ def untold_processes(program: Program, configuration: Configuration) -> str:
     return (
         f"it is started once and not told that {configuration.world_size} processes train: name {{processes}} or "
         "{devices_per_node} in program.command or program.environment, or write launch: per-rank"
+    )
+
+
+def untold_nodes(program: Program, configuration: Configuration) -> str:
+    """Return that a program which is started on each node is not told of the others: each would train for itself."""
+    if program.launch != PER_NODE or configuration.nodes == 1 or program.tells_nodes:
+        return ""
+    return (
+        f"each of {configuration.nodes} nodes starts it, and none is told of the others: name {{nodes}}, {{node}} and "
+        "{host_0} in program.command, for torchrun as --nnodes {nodes} --node-rank {node} --master-addr {host_0} "
+        "--master-port {port_0}"
     )
 
 

@@ -55,7 +55,7 @@ _ARGUMENTS = ((_BATCHES, "batch_per_device"), (_STEPS, "steps"))
 #: Programs that start the processes of all nodes from the first one.
 _FIRST_NODE = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun")
 _TORCH_LAUNCHER = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b|\baccelerate launch\b")
-_RECORDER = re.compile(r"\b(?:from|import)\s+(?:dlperf_study\.)?record\b")
+_RECORDER = re.compile(r"\b(?:from|import)\s+(?:dlperf_study|record)\b")
 
 
 @dataclass(frozen=True)

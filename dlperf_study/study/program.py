@@ -36,11 +36,13 @@ DERIVED_PLACEHOLDERS = (
     *("python", "processes", "world_size", "global_batch", "steps", "node", "rank", "local_rank", "repetition"),
     *("hostfile", "hosts"),
 )
+#: What tells a program that other nodes train.
+_OF_NODES = {"nodes", "processes", "world_size", "node", "rank", "hostfile", "hosts"}
+_OTHER_NODES = re.compile(r"(host|interface|devices|port|server_host)_\d+$")
 #: What tells a program how many processes train.
-_OF_PROCESSES = {
-    *("devices_per_node", "nodes", "processes", "world_size", "node", "rank", "local_rank", "hostfile", "hosts"),
-    *("tensor_parallel", "pipeline_parallel"),
-}
+_OF_PROCESSES = _OF_NODES | {"devices_per_node", "local_rank", "tensor_parallel", "pipeline_parallel"}
+#: What the names of variables of Slurm and of process managers of MPI begin with.
+_OF_QUEUES = ("SLURM_", "PMI", "OMPI_")
 #: ``{{`` and ``}}`` are braces.
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z]\w*)\}", re.IGNORECASE | re.ASCII)
 _BRACES = {"{{": "{", "}}": "}"}
@@ -103,11 +105,19 @@ class Program:
     @property
     def tells_processes(self) -> bool:
         """Whether its command or environment has the number of processes."""
-        for template in (self.command, *self.environment.values()):
-            for name in find_placeholders(template):
-                if name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)):
-                    return True
-        return False
+        return any(name in _OF_PROCESSES or _OTHER_NODES.match(name) for name in self._told)
+
+    @property
+    def tells_nodes(self) -> bool:
+        """Whether its command or environment can say that there are other nodes, or a queue's variables are passed."""
+        if any(name.startswith(_OF_QUEUES) for name in self.pass_environment):
+            return True
+        return any(name in _OF_NODES or _OTHER_NODES.match(name) for name in self._told)
+
+    @property
+    def _told(self) -> list[str]:
+        """The names in braces of its command and environment."""
+        return [name for template in (self.command, *self.environment.values()) for name in find_placeholders(template)]
 
     @property
     def settings(self) -> tuple[str, ...]:

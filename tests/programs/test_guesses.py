@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dlperf_study.core.paths import PROJECT
 from dlperf_study.programs.guesses import guess_environment, guess_launch, guess_program, note_python
 from dlperf_study.study.new_study import NewStudy
 from dlperf_study.study.study_file import load_study
@@ -33,8 +34,25 @@ def test_a_launcher_is_guessed_from_what_a_script_imports(tmp_path, launcher):
     assert guess.timing == "log"
 
 
-def test_a_script_with_the_recorder_has_step_times(tmp_path):
-    (tmp_path / "train.py").write_text("from record import Recorder")
+@pytest.mark.parametrize(
+    ("line", "timing"),
+    [
+        ("from record import Recorder", "recorder"),
+        ("from dlperf_study.record import Recorder", "recorder"),
+        ("from dlperf_study import Recorder", "recorder"),
+        ("import dlperf_study as ds", "recorder"),
+        ("import recordlinkage", "log"),
+    ],
+)
+def test_a_script_with_the_recorder_has_step_times(tmp_path, line, timing):
+    (tmp_path / "train.py").write_text(f"{line}\n")
+    assert guess_program(tmp_path).timing == timing
+
+
+def test_the_recorder_of_the_readme_is_recognised(tmp_path):
+    readme = (PROJECT / "README.md").read_text()
+    [block] = [block for block in readme.split("```python\n")[1:] if "Recorder" in block]
+    (tmp_path / "train.py").write_text(block.partition("```")[0])
     assert guess_program(tmp_path).timing == "recorder"
 
 

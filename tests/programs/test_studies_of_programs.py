@@ -1,6 +1,7 @@
 """A study file that declares a program: what its configurations hold, and what is refused."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from dlperf_study.execution.planning import load_cluster, plan_study
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Entry, varying
 from dlperf_study.study.plan_description import describe
-from dlperf_study.study.program import OWN_PROGRAM
+from dlperf_study.study.program import OWN_PROGRAM, Program
 from dlperf_study.study.study_file import load_study
 from tests.programs.studies import STUDY, write_study
 
@@ -112,6 +113,32 @@ def test_a_program_on_cpus_that_is_not_told_of_several_processes_is_not_run_as_s
     )
     plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local", [OWN_PROGRAM]))
     assert len(plan.runnable) == can_run
+
+
+@pytest.mark.parametrize(
+    ("launch", "command", "can_run"),
+    [
+        ("per-node", "torchrun --nproc-per-node {devices_per_node} train.py", 1),
+        ("per-node", "torchrun --nnodes {nodes} --nproc-per-node 1 --rdzv-endpoint node1:2000 train.py", 2),
+        ("per-node", "accelerate launch --main_process_ip {host_0} train.py", 2),
+        ("per-rank", "{python} train.py", 2),
+        ("first-node", "mpirun --hostfile hosts {python} train.py", 2),
+    ],
+)
+def test_a_program_of_several_nodes_is_told_of_the_others(tmp_path, launch, command, can_run):
+    """Each node would train for itself, and the samples of all would be counted as those of one job."""
+    text = STUDY.replace("launch: per-rank", f"launch: {launch}").replace("devices_per_node", "nodes")
+    text = text.replace("{python} train.py --width {width} --steps {steps} --rank {rank}", command)
+    text = text.replace("width: [1, 2], ", "").replace("nproc-per-node {nodes}", "nproc-per-node {devices_per_node}")
+    plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("slurm", [OWN_PROGRAM]))
+    assert len(plan.runnable) == can_run
+    assert all("--node-rank {node}" in (entry.unsupported or "") for entry in plan.unsupported)
+
+
+def test_the_variables_of_a_queue_tell_of_other_nodes():
+    program = Program("toy", ".", "python train.py", pass_environment=("SLURM_NODEID",))
+    assert program.tells_nodes
+    assert not replace(program, pass_environment=("HOME",)).tells_nodes
 
 
 def test_under_strong_scaling_devices_share_the_global_batch(tmp_path):
