@@ -165,7 +165,7 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _add_report(commands: _Commands) -> None:
-    parser = commands.add("report", reading.report, "quickstart", "quickstart --data-only --json")
+    parser = commands.add("report", reading.report, "quickstart", "quickstart --quick", "quickstart --data-only --json")
     _add_study(parser, _MEASURED_HELP)
     results = parser.add_mutually_exclusive_group()
     results.add_argument("--data-only", action="store_true", help="rebuild only the dataset (CSV and Parquet)")
@@ -187,7 +187,7 @@ def _add_compare(commands: _Commands) -> None:
 
 def _add_predict(commands: _Commands) -> None:
     parser = commands.add(
-        "predict", reading.predict, "quickstart --nodes 2 4", "dlperf_paddle_resnet50/fp32_b128 --nodes 8 16"
+        "predict", reading.predict, "dlperf_paddle_resnet50/fp32_b128 --nodes 8 16", "resnet50 --nodes 16 32"
     )
     source_help = f"{_SESSION_HELP}, a published source, or one of its series (SOURCE/SERIES)"
     parser.add_argument("study", help=source_help)
@@ -216,7 +216,7 @@ def _add_audit(commands: _Commands) -> None:
         "audit", reading.audit, "results.csv", "results.csv --separator ';' --decimal ,", "--published"
     )
     tables = parser.add_mutually_exclusive_group(required=True)
-    tables.add_argument("table", nargs="?", type=Path, metavar="FILE", help="a CSV, Markdown, HTML or Excel file")
+    tables.add_argument("table", nargs="?", type=Path, metavar="FILE", help="a CSV, Markdown or Excel file")
     tables.add_argument("--published", action="store_true", help="check the published tables of this package")
     separator_help = "field separator of a CSV file, or tab (default: a comma)"
     parser.add_argument("--separator", type=_separator, default=",", metavar="SIGN", help=separator_help)

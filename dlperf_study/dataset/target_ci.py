@@ -3,8 +3,7 @@
 The rule looks after ``repetitions`` rounds, and after twice and four times as many, as far as ``max_repetitions``
 allows. If all intervals are within the target then, or at the last look, measuring ends. Looking several times favours
 intervals that are too narrow by chance; so their quantiles are corrected for the number of looks (Bonferroni). If
-anything else ends measuring, the number of rounds does not depend on what was measured, and the intervals are plain t
-intervals.
+anything else ends measuring, nothing stopped for narrow intervals, and they are plain t intervals.
 """
 
 import math

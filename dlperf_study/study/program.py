@@ -105,17 +105,17 @@ class Program:
     @property
     def tells_processes(self) -> bool:
         """Whether its command or environment has the number of processes."""
-        return any(name in _OF_PROCESSES or _OTHER_NODES.match(name) for name in self._told)
+        return any(name in _OF_PROCESSES or _OTHER_NODES.match(name) for name in self._filled_in)
 
     @property
     def tells_nodes(self) -> bool:
         """Whether its command or environment can say that there are other nodes, or a queue's variables are passed."""
         if any(name.startswith(_OF_QUEUES) for name in self.pass_environment):
             return True
-        return any(name in _OF_NODES or _OTHER_NODES.match(name) for name in self._told)
+        return any(name in _OF_NODES or _OTHER_NODES.match(name) for name in self._filled_in)
 
     @property
-    def _told(self) -> list[str]:
+    def _filled_in(self) -> list[str]:
         """The names in braces of its command and environment."""
         return [name for template in (self.command, *self.environment.values()) for name in find_placeholders(template)]
 
