@@ -6,6 +6,8 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
 from typing import TypeVar
 
 Task = TypeVar("Task")
@@ -13,11 +15,26 @@ Result = TypeVar("Result")
 
 #: How many results of each process may wait to be used.
 _QUEUED_RESULTS = 4
+#: With this variable, Python imports nothing from the current folder.
+SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
 
 
 def processes_for(tasks: int) -> int:
     """Return the best number of processes for so many tasks."""
     return min(len(os.sched_getaffinity(0)), tasks)
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Start Python processes that import nothing from the current folder, which may have a downloaded ``socket.py``."""
+    earlier = os.environ.get(SAFE_PATH_VARIABLE)
+    os.environ[SAFE_PATH_VARIABLE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE_PATH_VARIABLE]
+        if earlier is not None:
+            os.environ[SAFE_PATH_VARIABLE] = earlier
 
 
 #: Each process imports the script that started it: where that starts processes at once, it ends.
@@ -32,6 +49,9 @@ def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task
     # A fork would copy the threads of a library in the middle of their work.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([function.__module__])
+    with safe_path():
+        resource_tracker.ensure_running()
+        forkserver.ensure_running()
     # Interrupts are left to this process.
     with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
         queue: deque[Future[Result]] = deque()

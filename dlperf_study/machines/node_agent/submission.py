@@ -133,8 +133,8 @@ class Node:
         return self.name or "this machine"
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """Return the argv that runs the node's Python with these arguments there."""
-        return self.command(self.python, *arguments)
+        """Return the argv that runs the node's Python with these arguments there; it imports no files beside data."""
+        return self.command(self.python, "-P", *arguments)
 
     def command(self, *argv: str) -> tuple[str, ...]:
         """Return the argv that runs a command there."""

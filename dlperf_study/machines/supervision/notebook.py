@@ -20,12 +20,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.core import process_pool
 from dlperf_study.core.signals import INTERRUPTIONS
 from dlperf_study.machines.supervision import processes, supervisor
 from dlperf_study.machines.supervision.locks import OwnedFolder
 
-#: Where Jupyter puts the sockets and keys of its kernels.
-RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"
+#: Where Jupyter puts the sockets and keys of its kernels, and where IPython looks for what a user starts with each.
+RUNTIME_VARIABLE, IPYTHON_VARIABLE = "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"
 _FORK = multiprocessing.get_context("forkserver")
 #: What notebooks import, once for all of them; by name, since a notebook is above this package, and its imports are not
 #: this module's.
@@ -65,9 +66,11 @@ def absent_module(name: str) -> Iterator[None]:
 
 def start_server() -> None:
     """Start the server of notebooks, which imports while this process does other work."""
-    resource_tracker.ensure_running()
-    with _interruptions_deferred():
-        forkserver.ensure_running()
+    with process_pool.safe_path():
+        # With the server of notebooks it would unblock the signals of that.
+        resource_tracker.ensure_running()
+        with _interruptions_deferred():
+            forkserver.ensure_running()
 
 
 @dataclass(frozen=True)
@@ -85,13 +88,16 @@ class NotebookProcess:
     """A running execution; ``end`` leaves no process of it."""
 
     def __init__(self, execution: Execution) -> None:
-        # It would be started with the server of notebooks, and unblock signals then.
-        resource_tracker.ensure_running()
+        start_server()
         self.execution = execution
         self._mark = processes.new_mark()
         lifeline, self._lifeline = _FORK.Pipe(duplex=False)
         self._runtime = OwnedFolder()
-        runtime = {processes.CONTROLLER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
+        runtime = {
+            processes.CONTROLLER_MARK: self._mark,
+            RUNTIME_VARIABLE: str(self._runtime.path),
+            IPYTHON_VARIABLE: str(self._runtime.path / "ipython"),
+        }
         environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
         with closing(lifeline), ExitStack() as unless_started:
@@ -126,6 +132,10 @@ class NotebookProcess:
     def stopped(self) -> list[str]:
         """Return its processes that a signal has stopped."""
         return [f"{name} is stopped by a signal" for name in processes.stopped_names(self._process.pid)]
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of all its processes."""
+        return processes.processor_seconds(self._process.pid)
 
     def errors(self) -> str:
         """Return what the process printed, or its reason."""

@@ -154,6 +154,18 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
     return names
 
 
+def processor_seconds(pid: int | None) -> float:
+    """Return the processor time of a process and of all below it, in seconds."""
+    seconds = 0.0
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for candidate in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                times = candidate.cpu_times()
+                seconds += times.user + times.system
+    return seconds
+
+
 def stopped_names(pid: int | None) -> list[str]:
     """Return ``pid: program`` of all that a signal stopped."""
     names = []

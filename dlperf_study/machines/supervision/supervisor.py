@@ -24,9 +24,9 @@ STANDARD_INPUT, STANDARD_OUTPUT = 0, 1
 def supervise(run: Callable[[], None], lifeline: int | None = None, grace_seconds: float = 0.0) -> int:
     """Run a function in a child process; return its exit code when no process below this one is left.
 
-    A signal that ends the child ends this process too, and SIGTERM is passed on to the child. The child is killed when
-    the other end of ``lifeline``, a descriptor, is closed. What the child leaves may end itself for ``grace_seconds``.
-    Standard input and output are the child's alone.
+    A signal that ends the child ends this process too, and SIGTERM is passed on to the child. When the other end of
+    ``lifeline``, a descriptor, is closed, the child is killed, and the exit code is 1. What the child leaves may end
+    itself for ``grace_seconds``. Standard input and output are the child's alone.
     """
     signals.adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -39,11 +39,12 @@ def supervise(run: Callable[[], None], lifeline: int | None = None, grace_second
     with open(os.devnull, "r+b") as nothing:
         os.dup2(nothing.fileno(), STANDARD_INPUT)
         os.dup2(nothing.fileno(), STANDARD_OUTPUT)
-    code = os.waitstatus_to_exitcode(_wait_for(child, lifeline))
+    code = _wait_for(child, lifeline)
     processes.await_children(grace_seconds)
     processes.end_children()
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
         # The first process of a container can't end itself by a signal.
         return signals.SHELL_OFFSET - code
@@ -63,22 +64,26 @@ def _run_and_exit(run: Callable[[], None]) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # A stream that was closed when Python began is None.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with suppress(OSError):
+                stream.flush()
         # Without the exit handlers of the process from which this one was forked.
         os._exit(code)
 
 
 def _wait_for(child: int, lifeline: int | None) -> int:
-    """Wait for the end of the child, and kill it when the lifeline is closed; return its status."""
+    """Wait for the end of the child, and kill it when the lifeline is closed; return the exit code."""
+    was_killed_here = False
     while True:
-        ended, status = os.waitpid(child, 0 if lifeline is None else os.WNOHANG)
+        watched = [] if lifeline is None else [lifeline]
+        ended, status = os.waitpid(child, os.WNOHANG if watched else 0)
         if ended:
-            return status
-        readable, _, _ = select.select([lifeline], [], [], POLL_SECONDS)
+            return 1 if was_killed_here else os.waitstatus_to_exitcode(status)
+        readable, _, _ = select.select(watched, [], [], POLL_SECONDS)
         if readable:
             _kill(child, signal.SIGKILL)
-            lifeline = None
+            lifeline, was_killed_here = None, True
 
 
 def _kill(child: int, number: int) -> None:

@@ -80,8 +80,10 @@ _RC = {
 
 @contextmanager
 def publication_style() -> Iterator[None]:
-    """Draw figures in this style; restore the reader's settings."""
-    with mpl.rc_context(_RC):
+    """Draw figures in this style, whatever the reader's ``matplotlibrc``; restore the reader's settings."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_RC)
         yield
 
 
@@ -114,9 +116,9 @@ def wrapped(label: str, letters: int) -> str:
 
 #: The coordinates of lines, in points; a hundredth of a point can't be seen.
 _PATH = re.compile(r' d="[^"]*"')
-_NUMBER = re.compile(r"-?\d+\.\d+")
+_NUMBER = re.compile(r"-?(?<!\d)\d++\.\d+")
 _COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
-_LINE_BREAKS = re.compile(r"\s*\n\s*")
+_LINE_BREAKS = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*+")
 _FONT = f"'{FONTS[0]}'"
 #: What a picture on a page does not need: the declaration, the type and who made it.
 _HEAD = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)

@@ -242,7 +242,8 @@ def test_nobody_else_may_read_what_launchers_write_in_the_working_folder(folder)
 
 def test_what_a_guard_started_dies_with_it(folder):
     """Killed together with its coordinator, which would end all that is left on this machine."""
-    request = submission(folder, "echo $$ > $FOLDER/pid; kill -9 $(ps -o ppid= -p $PPID) $PPID; exec sleep 98765")
+    kill = "S=$(ps -o ppid= -p $PPID); kill -9 $(ps -o ppid= -p $S) $S $PPID"
+    request = submission(folder, f"echo $$ > $FOLDER/pid; {kill}; exec sleep 98765")
     coordinator_process = multiprocessing.get_context("fork").Process(target=run, args=(request, ONE))
     coordinator_process.start()
     coordinator_process.join()

@@ -42,6 +42,5 @@ def test_the_command_takes_itself_off_the_path(tmp_path):
 
 def test_words_reach_a_node_unchanged():
     word = "it's $HOME; true"
-    shell = Node("here", ("sh", "-c"), python="printf", shell=True)
-    for place in (Node(python="printf"), shell):
-        assert subprocess.run(place.argv("%s", word), capture_output=True, text=True).stdout == word
+    for place in (Node(), Node("here", ("sh", "-c"), shell=True)):
+        assert subprocess.run(place.command("printf", "%s", word), capture_output=True, text=True).stdout == word
