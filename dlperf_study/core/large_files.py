@@ -3,8 +3,7 @@
 import errno
 import mmap
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,15 +13,24 @@ from dlperf_study.core.writing import naming, replacing
 #: How much of the end of a file is read for its last lines, and how much of a line is shown: what a program prints
 #: without a newline is one line.
 TAIL_BYTES, LONGEST_LINE = 1 << 18, 1000
+#: How much of a file is rewritten at a time, in an encoding in which each byte is a character.
+_BLOCK_BYTES, _BYTES = 1 << 20, "latin-1"
+
+
+#: Systems of files that the kernel makes when they are read, of which some never end.
+_MADE_BY_KERNEL = ("/proc", "/sys")
 
 
 def require_end(path: Path) -> None:
-    """Raise OSError for a device or pipe, which may be endless.
+    """Raise OSError for a device, a pipe or a file of the kernel, which may be endless.
 
     What is missing, and a folder, are left to whoever opens it.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "is a device or a pipe, not a file", str(path))
+    if not path.exists() or path.is_dir():
+        return
+    devices = [os.stat(folder).st_dev for folder in _MADE_BY_KERNEL if os.path.exists(folder)]
+    if not path.is_file() or path.stat().st_dev in devices:
+        raise OSError(errno.EINVAL, "is a pipe, a socket, a device or a file of the kernel", str(path))
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -40,25 +48,39 @@ def last_lines(path: Path, count: int) -> list[str]:
     return [shortened(line, LONGEST_LINE) for line in lines[-count:]]
 
 
-def replace_in_file(path: Path, texts: Sequence[str], replacement: str, beginnings: Mapping[str, str] = {}) -> None:
-    """Replace texts in a file, longest first; keep its time.
+def rewrite_lines(path: Path, rewritten: Callable[[str], str]) -> None:
+    """Replace what ``rewritten`` changes in a text of whole lines; keep the file's time.
 
-    So is each word that has one of ``beginnings`` and then matches its regular expression. A file without any of them
-    is not written. The new content is there completely or not at all.
+    Bytes stay what they are: each is one character there. The new content is there completely or not at all.
     """
     status = path.stat()
-    if not (texts or beginnings) or not status.st_size:
+    with open(path, "rb") as file:
+        if all(rewritten(block) == block for block in _blocks_of_lines(file)):
+            return
+        file.seek(0)
+        with naming(path), replacing(path) as unfinished, open(unfinished, "wb") as changed:
+            for block in _blocks_of_lines(file):
+                changed.write(rewritten(block).encode(_BYTES))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _blocks_of_lines(file: BinaryIO) -> Iterator[str]:
+    while block := file.read(_BLOCK_BYTES) + file.readline(_BLOCK_BYTES):
+        yield block.decode(_BYTES)
+
+
+def replace_in_file(path: Path, texts: Sequence[str], replacement: str) -> None:
+    """Replace texts in a file, longest first; keep its time.
+
+    A file without any of them is not written. The new content is there completely or not at all.
+    """
+    status = path.stat()
+    if not texts or not status.st_size:
         return
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         found: set[tuple[int, int]] = set()
         for literal in map(os.fsencode, texts):
             found |= {(begin, begin + len(literal)) for begin in _positions(content, literal)}
-        # One pattern for all beginnings would take minutes.
-        for beginning, rest in beginnings.items():
-            pattern = re.compile((rf"(?<!\w){re.escape(beginning)}(?:{rest})").encode())
-            for begin in _positions(content, beginning.encode()):
-                if match := pattern.match(content, begin):
-                    found.add(match.span())
         if not found:
             return
         spans = sorted(found, key=lambda span: (span[0], -span[1]))

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dlperf_study.core.errors import RecordError, StudyFileError
-from dlperf_study.study import environment_variables, validation
+from dlperf_study.study import secrets, validation
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
 
@@ -19,9 +19,9 @@ _SECRET_REMEDY = "let your script read it from an environment variable, and name
 
 def secret_problem(arguments: Sequence[str]) -> str:
     """Return what is wrong with arguments if one has a secret."""
-    secrets = environment_variables.secrets_in(arguments)
-    if secrets:
-        return f"has {secrets[0]}, which the run records would show; {_SECRET_REMEDY}"
+    secret_parts = secrets.secrets_in(arguments)
+    if secret_parts:
+        return f"has {secret_parts[0]}, which the run records would show; {_SECRET_REMEDY}"
     return ""
 
 
@@ -39,7 +39,7 @@ def _check_command(command: str) -> str:
     if not arguments:
         raise ValueError("it names no program")
     _require_no_secret(arguments)
-    return re.sub(r"\s*\n\s*", " ", command.strip())
+    return " ".join(filter(None, map(str.strip, command.splitlines())))
 
 
 def _check_data(path: str) -> str:
@@ -89,10 +89,10 @@ class ProgramSection(validation.Section):
     flops_per_sample: Expression | None = Field(
         default=None, description="floating-point operations of a sample, forward and backward; for its utilisation"
     )
-    environment: Annotated[dict[str, str], AfterValidator(_check_environment)] = Field(
+    environment: Annotated[dict[validation.VariableName, str], AfterValidator(_check_environment)] = Field(
         default={}, description="variables of its processes; with placeholders too"
     )
-    pass_environment: tuple[str, ...] = Field(
+    pass_environment: tuple[validation.VariableName, ...] = Field(
         default=(), strict=False, description="names of variables that it gets from yours"
     )
     data: tuple[Annotated[str, AfterValidator(_check_data)], ...] = Field(

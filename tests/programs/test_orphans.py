@@ -106,8 +106,6 @@ def end_nothing_below(place: Workplace, how: str) -> None:
         assert sys.executable not in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "how", ["SIGINT", "SIGTERM", "SIGKILL", "agent", "supervisor", "kernel", "notebook", "guard"]
-)
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL", "agent", "supervisor", "kernel", "notebook", "guard"])
 def test_children_that_no_mark_finds_end_with_their_run(place, how):
     end_nothing_below(place, how)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dlperf_study.study.environment_variables import secrets_in
 from dlperf_study.study.program import Program, evaluated, program_values
+from dlperf_study.study.secrets import secrets_in
 
 COMMAND = "torchrun --nnodes {nodes} --master-port {port_0} 'my train.py' --width={width} --fast {fast} --json '{{}}'"
 

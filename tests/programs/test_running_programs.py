@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.study.environment_variables import WITHHELD
+from dlperf_study.study.secrets import WITHHELD
 from tests.command_line import CLUSTER, LIMIT_SECONDS, Workplace, finish, wait_for, workplace
 from tests.conftest import left_over
 from tests.programs import faulty_program

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD, secrets_in
+from dlperf_study.study.environment_variables import COMMON_VARIABLES
+from dlperf_study.study.secrets import WITHHELD, secrets_in
 from dlperf_study.training.questions import passed_variables
 from tests.machines import submissions
 

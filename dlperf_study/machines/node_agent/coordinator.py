@@ -19,7 +19,7 @@ from dlperf_study.machines.node_agent import installed_packages, messages, run_f
 from dlperf_study.machines.node_agent.agents import Agents, NodeTimeout, RunFailed
 from dlperf_study.machines.node_agent.submission import Execute, Node, Submission
 from dlperf_study.machines.supervision.processes import new_mark
-from dlperf_study.study import environment_variables, gpu_support
+from dlperf_study.study import gpu_support, secrets
 from dlperf_study.study.job import JobResult, RunStatus, TaskRole
 
 #: Below the ports that systems use for outgoing connections.
@@ -56,7 +56,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
     given = submission.cluster.environment
     inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
     # The value of a variable of the cluster file that a record withholds is in the environment of this process.
-    withheld = {name for name, value in given.items() if value == environment_variables.WITHHELD}
+    withheld = {name for name, value in given.items() if value == secrets.WITHHELD}
     if missing := sorted(withheld - os.environ.keys()):
         raise RunFailed(RunStatus.FAILED, f"{', '.join(missing)}: named in the cluster file, but not set here")
     environment = inherited | dict(given) | {name: os.environ[name] for name in withheld}

@@ -1,0 +1,96 @@
+"""What is a secret in a command line, and in what a program prints."""
+
+import re
+import time
+
+import pytest
+
+from dlperf_study.study import secrets
+from dlperf_study.study.secrets import WITHHELD, redacted, secrets_in
+
+#: Made for these tests: each has the form of a key, and none is one.
+RANDOM = "q7Zk2Lw9Xc4Vb8Nm1Rt6"
+REJECTED = [
+    ["--wandb-key", RANDOM],
+    [f"--key={RANDOM}"],
+    ["--pass", "hunter2x"],
+    ["--db-pass", RANDOM],
+    ["-p", RANDOM],
+    ["--secret-id", "abcd-efgh"],
+    ["--secret_access", "abcdefgh"],
+    ["bash", "-c", f"python train.py --token {RANDOM}"],
+    ["sh", "-c", "export HF_TOKEN=abcdefgh && python train.py"],
+    ["--config", '{"lr": 0.1, "api_key": "abcdefgh"}'],
+    ["--config", '{"wandb": {"auth": [{"password": "abcdefgh"}]}}'],
+    ["curl", "-H", f"Authorization: Bearer {RANDOM}"],
+    ["curl", "-H", f"X-Api-Key: {RANDOM}"],
+    ["curl", "-u", "me:pa55word"],
+    ["--data", f"https://store.example.com/x?X-Amz-Signature={RANDOM}"],
+    ["--data", f"https://store.example.com/x?sv=1&sig={RANDOM}"],
+    ["--url", "postgres://me:pa55@db/x"],
+]
+ACCEPTED = [
+    ["ssh", "-p", "22", "host"],
+    ["-p", "outputs/run12Ab"],
+    ["--pass", "2"],
+    ["--ir-pass", "fuse_ops"],
+    ["--key", "image"],
+    ["--num-key-value-heads", "8"],
+    ["--tokenizer", "gpt2", "--max-tokens", "4096"],
+    ["-u", "train.py"],
+    ["--rdzv-endpoint", "node1:29500"],
+    ["--config", '{"lr": 0.1, "max_tokens": 4096}'],
+    ["--name", "sk-learn-forest"],
+    ["--data", "https://store.example.com/x?version=3"],
+]
+
+
+@pytest.mark.parametrize("arguments", REJECTED, ids=" ".join)
+def test_a_secret_in_a_command_line(arguments):
+    assert secrets_in(arguments)
+    assert RANDOM not in " ".join(secrets_in(arguments))
+
+
+@pytest.mark.parametrize("arguments", ACCEPTED, ids=" ".join)
+def test_no_secret_in_a_command_line(arguments):
+    assert secrets_in(arguments) == []
+
+
+@pytest.mark.parametrize("prefix", ["ASIA", "gho_", "ghs_", "xoxp-", "nvapi-", "npm_", "pypi-", "ya29.", "hf_", "eyJ"])
+def test_a_key_of_a_service(prefix):
+    key = prefix + RANDOM
+    assert redacted(f"using {key}, and on") == f"using {WITHHELD}, and on"
+    assert secrets_in([f"--x={key}"]) == ["the key of a service"]
+    assert redacted(f"a{key}") == f"a{key}", "a word that ends so begins otherwise"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("fetch https://me:pa55@host/x now", f"fetch https://{WITHHELD}@host/x now"),
+        (f"> authorization: Bearer {RANDOM}\n", f"> authorization: Bearer {WITHHELD}\n"),
+        (f'{{"x-api-key": "{RANDOM}"}}', f'{{"x-api-key": "{WITHHELD}"}}'),
+        (f"GET https://b/x?a=1&X-Amz-Signature={RANDOM}&c=2", f"GET https://b/x?a=1&X-Amz-Signature={WITHHELD}&c=2"),
+        ("sk-learn-forest at https://host/x?page=3", "sk-learn-forest at https://host/x?page=3"),
+        ("tokens/s: 123456.5, time: 12:30:05", "tokens/s: 123456.5, time: 12:30:05"),
+    ],
+)
+def test_what_a_program_prints_is_shown_without_secrets(line, shown):
+    assert redacted(line) == shown
+
+
+@pytest.mark.parametrize("unit", ["sk-", "eyJ-", "://a:", "token", "a:", "?sig=", "Authorization: ", "-k "])
+def test_the_time_grows_with_the_length_alone(unit):
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        begun = time.process_time()
+        redacted(text)
+        secrets_in([text])
+        return time.process_time() - begun
+
+    assert seconds(400_000) < 8 * seconds(100_000) + 0.2
+
+
+def test_a_value_that_is_all_digits_or_a_switch_is_no_secret():
+    assert secrets_in(["--token", "50257", "--auth", "none", "--password=", "--api-key", "true"]) == []
+    assert all(re.fullmatch(r"\S{3,}", prefix) for prefix in secrets.PREFIXES)
