@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class PrintedNumber:
         step = max(printed_step, finest_step)
         return cls(round(Fraction(value) / step), step, computed=printed_step < finest_step)
 
-    @property
+    @cached_property
     def exact(self) -> Fraction:
         """The number exactly as printed."""
         return self.units * self.step
@@ -70,7 +71,11 @@ class PrintedNumber:
     def bounds(self, truncated: bool = False) -> tuple[Fraction, Fraction]:
         """Return the smallest and largest number that prints like this."""
         if truncated:
-            return self.exact - self.step / 2, self.exact + self.step
+            return self._rounded_bounds[0], self.exact + self.step
+        return self._rounded_bounds
+
+    @cached_property
+    def _rounded_bounds(self) -> tuple[Fraction, Fraction]:
         return self.exact - self.step / 2, self.exact + self.step / 2
 
     def exceeds(self, other: "PrintedNumber") -> bool:
@@ -131,7 +136,7 @@ class ResultCell:
         """How the number summarises its runs, if the table says so."""
         return str(self.facts.get("estimator", ""))
 
-    @property
+    @cached_property
     def point(self) -> tuple[Any, ...]:
         """The series, and the devices and nodes on it."""
         return self.series, self.world_size, self.get("nodes")
@@ -141,7 +146,7 @@ class ResultCell:
         """The source and the table that print the number."""
         return self.get("source"), self.get("table")
 
-    @property
+    @cached_property
     def configuration(self) -> tuple[str, ...]:
         """The values of all conditions, empty where unknown."""
         return tuple(str(self.facts.get(name, "")) for name in (*quantities.CONFIGURATION, *self.extra_conditions))

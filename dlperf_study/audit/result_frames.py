@@ -139,7 +139,12 @@ def first_repeated(names: Iterable[str]) -> str:
 
 
 def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in row.items() if not pd.isna(value) and value != ""}
+    present = {}
+    for name, value in row.items():
+        # A test of pandas for each text of a long table takes seconds.
+        if value != "" and (isinstance(value, str) or not pd.isna(value)):
+            present[str(name)] = value
+    return present
 
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -184,8 +184,9 @@ class Results:
         """Return the last digit's unit of the most precise ratio."""
         return self._finest_steps[ratio.metric, ratio.table]
 
-    def curves(self) -> Iterator[list[Throughput]]:
-        """Yield each series with at least two points, by devices.
+    @cached_property
+    def curves(self) -> list[list[Throughput]]:
+        """Each series with at least two points, by devices.
 
         Tokens are a curve of their own. A series without throughputs is represented by its speedups; runs with a mean
         and a median by their median.
@@ -205,13 +206,11 @@ class Results:
         curves = grouped(
             throughputs, lambda throughput: (throughput.cell.series, throughput.cell.estimator, throughput.cell.metric)
         )
-        for _, curve in sorted(curves.items()):
-            if len(curve) > 1:
-                yield curve
+        return [curve for _, curve in sorted(curves.items()) if len(curve) > 1]
 
     def steps(self) -> Iterator[tuple[Throughput, Throughput]]:
         """Yield the throughputs before and after each step of a curve."""
-        for curve in self.curves():
+        for curve in self.curves:
             for fewer, more in pairwise(curve):
                 if more.point.devices > fewer.point.devices:
                     yield fewer, more

@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -18,13 +19,15 @@ import numpy as np
 
 from dlperf_study.core.arrays import Integers
 from dlperf_study.core.errors import LogError
+from dlperf_study.core.large_files import require_end
 from dlperf_study.logs.format import Format
 
 GZIP_MAGIC = b"\x1f\x8b"
 #: What reading raises for compressed bytes that end too early or are damaged.
-DAMAGE = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
-#: What opening may raise: a missing file or member, a password, a method of compression that Python doesn't know.
-_OPENING_ERRORS = (OSError, KeyError, RuntimeError, NotImplementedError, *DAMAGE)
+DAMAGE = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+#: What opening may raise: a missing file or member, a password, a method of compression that Python doesn't know, a
+#: version or a name of a member that no archive has.
+OPENING_ERRORS = (OSError, KeyError, RuntimeError, NotImplementedError, ValueError, *DAMAGE)
 BLOCK_BYTES = 1 << 20
 #: No program with a format here prints longer lines; longer ones are skipped, with a diagnostic.
 LONGEST_LINE = 1 << 20
@@ -68,13 +71,11 @@ class LogSource:
                     archive = stack.enter_context(zipfile.ZipFile(self.path))
                     file = cast(BufferedReader, stack.enter_context(archive.open(self.member)))
                 else:
-                    # Opening a pipe would wait until somebody writes into it.
-                    if self.path.exists() and not self.path.is_file():
-                        raise OSError("it is a pipe, a socket or a device, not a file")
+                    require_end(self.path)
                     file = stack.enter_context(self.path.open("rb"))
                 is_compressed = file.peek(2)[:2] == GZIP_MAGIC
                 opened = stack.enter_context(gzip.GzipFile(fileobj=file)) if is_compressed else file
-            except _OPENING_ERRORS as error:
+            except OPENING_ERRORS as error:
                 raise LogError(f"{self}: can't be read: {error}") from error
             yield opened
 
@@ -84,12 +85,15 @@ def read_whole(source: LogSource, most_bytes: int) -> bytes:
     try:
         # Those that are made of several files open otherwise.
         with LogSource.open(source) as file:
-            content = file.read(most_bytes + 1)
+            content = bytearray()
+            # To read so many bytes at once would need the memory for all.
+            while len(content) <= most_bytes and (block := file.read(BLOCK_BYTES)):
+                content += block
     except (OSError, *DAMAGE) as error:
         raise LogError(f"{source}: can't be read: {error}") from error
     if len(content) > most_bytes:
         raise LogError(f"{source}: can't be read: it has more than {most_bytes / 1e6:.0f} MB")
-    return content
+    return bytes(content)
 
 
 def log_sources(path: Path) -> list[LogSource]:
@@ -99,7 +103,7 @@ def log_sources(path: Path) -> list[LogSource]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
-    except _OPENING_ERRORS as error:
+    except OPENING_ERRORS as error:
         raise LogError(f"{path}: can't be read as an archive: {error}") from error
     return [LogSource(path, member.filename) for member in members]
 

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.core.errors import MetadataError
-from dlperf_study.core.wording import counted
+from dlperf_study.core.wording import counted, shortened
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.logs.blocks import read_whole
 from dlperf_study.logs.inferred_metadata import parse_name_below, runs_of_repetitions
@@ -35,6 +35,8 @@ HEAD = """\
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"
 _COUNTS = ("global_batch", "steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
+#: A higher number is none of a run: a file may declare any.
+MOST_REPETITION, _SHOWN_CHARACTERS = 10**18, 40
 _NOT_DECLARED = ("study", "repetitions", "quick", "timeout_seconds")
 #: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
@@ -45,7 +47,7 @@ _TABLES = (".csv", ".csv.gz")
 class RunSection(Section):
     """One repetition and its logs; ``part``: which of their consecutive runs."""
 
-    repetition: int = Field(ge=1)
+    repetition: int = Field(ge=1, le=MOST_REPETITION)
     logs: list[str] = Field(min_length=1)
     part: int = Field(default=0, ge=1)
 
@@ -154,8 +156,11 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
     if not isinstance(content, dict):
         raise MetadataError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")
     repetition = content.pop("repetition", None)
-    if repetition is not None and (type(repetition) is not int or repetition < 1):
-        raise MetadataError(f"{file.source}: repetition is {repetition!r}, which is not an integer above 0")
+    if repetition is not None and (type(repetition) is not int or not 1 <= repetition <= MOST_REPETITION):
+        shown = shortened(repr(repetition), _SHOWN_CHARACTERS)
+        raise MetadataError(
+            f"{file.source}: repetition is {shown}, which is not an integer from 1 to {MOST_REPETITION:,}"
+        )
     metadata = _parse_metadata(content, file.relative_path)
     devices = int(metadata.parameters.get("nodes", 1)) * int(metadata.parameters.get("devices_per_node", 1))
     repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)

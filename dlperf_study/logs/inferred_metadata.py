@@ -26,6 +26,8 @@ _PRINTER = re.compile(
     r"(?:^|[-_. ])(?:(?:rank|node|host|trainer|proc(?:ess)?|worker(?:log)?)s?[-_. ]?\d+|\d{1,3}(?:\.\d{1,3}){3})$",
     re.IGNORECASE,
 )
+#: A longer number at the end of a name is none of a repetition.
+_MOST_DIGITS = 18
 #: The repetition at the end of a name, which is no rank and no node.
 _REPETITION = re.compile(
     r"(?:^|[-_. ])(?:runs?|rep|repeats?|repetitions?|trials?|try|attempts?)[-_. ]?\d+$", re.IGNORECASE
@@ -97,7 +99,7 @@ def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
     first, *lower = map(stem, names_by_people(parts) or ("",))
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
-    repetition = int(match[0]) if match else None
+    repetition = int(match[0]) if match and len(match[0]) <= _MOST_DIGITS else None
     return repetition, "/".join(filter(None, [first.removeprefix(name), *lower]))
 
 

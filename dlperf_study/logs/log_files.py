@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.wording import path_text
-from dlperf_study.logs.blocks import DAMAGE, LogSource, log_sources, no_text_reason
+from dlperf_study.logs.blocks import DAMAGE, OPENING_ERRORS, LogSource, log_sources, no_text_reason
 
 #: The first bytes of an archive with members; the list of its members is at its end.
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -98,9 +98,12 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
         return
     sizes: dict[str, int] = {}
     if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            for member in archive.infolist():
-                sizes[member.filename] = member.compress_size
+        try:
+            with zipfile.ZipFile(file) as archive:
+                for member in archive.infolist():
+                    sizes[member.filename] = member.compress_size
+        except OPENING_ERRORS as error:
+            raise LogError(f"{file}: can't be read as an archive: {error}") from error
     else:
         # A text is a log in spite of its name.
         try:

@@ -77,10 +77,12 @@ def _rows(source: LogSource, query: str, *values: str) -> list[tuple[Any, ...]]:
             # Of no bytes it would be a MemoryError.
             if content:
                 database.deserialize(content)
-            # A query would compute what it reads from a view, which may have rows without an end.
-            kinds = database.execute("SELECT type FROM sqlite_master WHERE name IN ('runs', 'metrics')").fetchall()
-            if any(kind != ("table",) for kind in kinds):
-                raise sqlite3.DatabaseError("runs and metrics must be tables")
+            # A query would compute what it reads from a view or a column, which may have no end.
+            for table in ("runs", "metrics"):
+                [kind] = database.execute("SELECT type FROM sqlite_master WHERE name = ?", [table]).fetchone() or [""]
+                columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
+                if kind != "table" or any(hidden for *_, hidden in columns):
+                    raise sqlite3.DatabaseError("runs and metrics must be tables of stored columns")
             return database.execute(query, values).fetchall()
     # What SQLite says of a damaged database may be no text.
     except (sqlite3.Error, ValueError, OverflowError) as error:

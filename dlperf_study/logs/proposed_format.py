@@ -13,8 +13,8 @@ from dlperf_study.logs.records import POSITION_COLUMNS
 
 #: How much of a log is searched, how often a line must repeat, and how long it may be.
 _START_BYTES, _FEWEST_LINES, _LONGEST_LINE = 1 << 16, 3, 400
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\d.]*\w*[:-]\d)")
-_NAME_BEFORE = re.compile(r"([A-Za-z_]\w*)[\s:=(\[]*$")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d++(?:\.\d++)?+(?:[eE][-+]?\d++)?+(?![\d.]*+\w*+[:-]\d)")
+_NAME_BEFORE = re.compile(r"(?:^|\W)\d*+([A-Za-z_]\w*+)[\s:=(\[]*+$")
 #: What is after a number of each unit.
 _UNITS = {
     "samples/s": r"\s*(img|imgs|images|samples|examples|seqs?|sequences)\s?/\s?s",

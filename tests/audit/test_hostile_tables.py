@@ -85,3 +85,51 @@ def test_a_file_of_any_size_is_not_read(tmp_path, refused):
     os.truncate(tmp_path / "table.csv", MOST_BYTES + 1_000_000)
     with refused(TableError):
         read_tables(tmp_path / "table.csv")
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+EMPTY_CELLS = b'<c r="A9"/>' * 150_000
+
+
+@pytest.mark.parametrize(
+    ("member", "old", "new"),
+    [
+        (SHEET, b'<row r="3"', b'<row r="99999999999"'),
+        (SHEET, b"</sheetData>", b'<row r="9">' + EMPTY_CELLS + b"</row></sheetData>"),
+        (SHEET, b"</sheetData>", b"<row/>" * 150_000 + b"</sheetData>"),
+        ("xl/styles.xml", b"</styleSheet>", b"<si/>" * 150_000 + b"</styleSheet>"),
+    ],
+    ids=["a row that no sheet has", "empty cells", "empty rows", "empty texts"],
+)
+def test_what_makes_far_more_than_its_bytes_is_refused(workbook, tmp_path, refused, member, old, new):
+    with zipfile.ZipFile(workbook(Sheet=ROWS)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    assert old in members[member]
+    members[member] = members[member].replace(old, new)
+    with zipfile.ZipFile(tmp_path / "changed.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with refused(TableError):
+        read_tables(tmp_path / "changed.xlsx")
+
+
+def test_a_label_of_many_digits_takes_no_longer_than_its_text(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f"setting,GPUs,Images/sec\n{'1' * 30_000},1,100\nb,2,190\n")
+    begun = time.process_time()
+    assert len(read_tables(path).results.cells) == 2
+    assert time.process_time() - begun < 5
+
+
+def test_a_header_of_many_names_is_shown_in_part(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(",".join(f"c{number % 99_999}" for number in range(100_000)) + "\n" + ",".join("1" * 100_000))
+    with pytest.raises(TableError, match=r"column c0 appears twice; the columns are .* and 99970 more") as error:
+        read_tables(path)
+    assert len(str(error.value)) < 1000
+
+
+def test_a_file_of_the_kernel_is_refused(tmp_path, refused):
+    (tmp_path / "table.csv").symlink_to("/proc/kmsg")
+    with refused(TableError):
+        read_tables(tmp_path / "table.csv")

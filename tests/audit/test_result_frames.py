@@ -33,7 +33,7 @@ def test_without_a_word_for_it_a_series_is_what_only_devices_tell_apart():
         for devices in (1, 2, 4):
             row = throughput("100", devices, cell=f"{batch}/{devices}", nodes=devices, batch_per_device=batch)
             rows.append(row | {"series": None})
-    lengths = [len(curve) for curve in results(rows).curves()]
+    lengths = [len(curve) for curve in results(rows).curves]
     assert lengths == [3, 3]
 
 

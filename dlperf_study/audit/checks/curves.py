@@ -98,7 +98,7 @@ def _chance_phrase(is_certain: bool, fewer: Throughput, more: Throughput) -> str
 @check("Is every throughput of the same scope?", "curves, and their points")
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find throughputs of one device or node on curves of the whole job."""
-    for curve in results.curves():
+    for curve in results.curves:
         if curve[0].cell.metric != quantities.THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
         first = curve[0]

@@ -3,6 +3,7 @@
 One stray cell in the last row would make a rectangle of a million rows.
 """
 
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,12 @@ from dlperf_study.core.wording import list_first
 
 #: A sheet of more cells, and a file that is unpacked to more bytes, is refused before it is read into memory.
 MOST_CELLS, MOST_BYTES = 2_000_000, 512_000_000
+#: The rows of a sheet in Excel, and how many empty rows, cells and texts a file may have.
+MOST_ROWS, MOST_EMPTY = 1 << 20, 100_000
+#: The beginnings of rows, cells and shared texts, what makes a cell or a text one that is not empty, and row numbers.
+_ITEMS, _FILLED = re.compile(rb"<(?:row|c|si)[\s/>]"), re.compile(rb"<(?:v|t|f)[\s>]")
+_ROWS = re.compile(rb"<row[^<>]{0,1000}?\br=[\"'](\d+)")
+_BLOCK_BYTES = 1 << 20
 #: The rows of a sheet that have a text, each with its line and its fields from the first column on.
 Rows = list[tuple[int, tuple[str, ...]]]
 
@@ -27,9 +34,7 @@ def sheets(path: Path) -> dict[str, Rows]:
         raise TableError("reading Excel files needs openpyxl: pip install openpyxl") from None
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > MOST_BYTES:
-            raise TableError(f"has {size / 1e6:.0f} MB when unpacked; the maximum is {MOST_BYTES / 1e6:.0f} MB")
+            _require_few_empty_cells(archive)
         load = openpyxl.load_workbook
         with closing(load(path, read_only=True)) as formulas, closing(load(path, True, data_only=True)) as values:
             _require_values(formulas, values)
@@ -38,6 +43,26 @@ def sheets(path: Path) -> dict[str, Rows]:
         raise
     except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
         raise TableError(f"not an Excel file: {error}") from None
+
+
+def _require_few_empty_cells(archive: zipfile.ZipFile) -> None:
+    """Refuse a file that is mostly empty cells, which take as long as others to be read."""
+    size = sum(member.file_size for member in archive.infolist())
+    if size > MOST_BYTES:
+        raise TableError(f"has {size / 1e6:.0f} MB when unpacked; the maximum is {MOST_BYTES / 1e6:.0f} MB")
+    items = filled = 0
+    for member in archive.infolist():
+        if not member.filename.endswith(".xml"):
+            continue
+        with archive.open(member) as file:
+            while block := file.read(_BLOCK_BYTES):
+                items += len(_ITEMS.findall(block))
+                filled += len(_FILLED.findall(block))
+                for row in _ROWS.findall(block):
+                    if len(row) > len(str(MOST_ROWS)) or int(row) > MOST_ROWS:
+                        raise TableError(f"has a row {row.decode()[:20]}; a sheet has at most {MOST_ROWS:,}")
+    if items > filled + MOST_EMPTY:
+        raise TableError(f"has {items - filled:,} empty rows, cells and texts; delete those outside the table")
 
 
 def _require_values(formulas: Any, values: Any) -> None:

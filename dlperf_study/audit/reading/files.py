@@ -13,6 +13,7 @@ from pathlib import Path
 from dlperf_study.audit.reading import excel
 from dlperf_study.audit.reading.numbers import TableErrors, tidy
 from dlperf_study.core.errors import TableError
+from dlperf_study.core.large_files import require_end
 from dlperf_study.core.wording import counted
 
 #: The name of the column with the names of the columns of a table that is read across.
@@ -94,9 +95,10 @@ class TableFormat:
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if there is none."""
     suffix = path.suffix.lower()
-    # Reading a device or a pipe may never end.
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise TableError("is a device or a pipe, not a file")
+    try:
+        require_end(path)
+    except OSError as error:
+        raise TableError(str(error.strerror)) from None
     if (size := path.stat().st_size) > MOST_BYTES:
         raise TableError(f"has {size / 1e6:.0f} MB; the maximum is {MOST_BYTES / 1e6:.0f} MB")
     if suffix in EXCEL:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from dlperf_study.audit.published.source import UNIT_FACTORS
@@ -32,6 +33,8 @@ _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
 MOST_ERRORS = 10
+#: How many fields of a table are kept with their numbers: a long table repeats many.
+_KEPT_NUMBERS = 1 << 16
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
@@ -51,6 +54,7 @@ def tidy(field: str) -> str:
     return " ".join(field.split())
 
 
+@lru_cache(_KEPT_NUMBERS)
 def written_number(field: str) -> WrittenNumber | None:
     """Return the first number of a field, or a formula's result."""
     plain = _SECOND.sub("", _FORMULA.sub("", tidy(field)))

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,16 @@ from dlperf_study.audit.reading.rows import (
 )
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
+from dlperf_study.core.reading_limits import reading_limits
 from dlperf_study.core.wording import list_first, unknown_name
 from dlperf_study.metrics.columns import COLUMNS, Dtype
 from dlperf_study.study.strict_yaml import display_path
 
 #: The sizes of numbers of results: quotients and products of such numbers are numbers too.
 SMALLEST, LARGEST = 1e-30, 1e30
-LONGEST_FIELD = 40
+LONGEST_FIELD, _SHOWN_COLUMNS = 40, 30
+#: A byte of a table costs as much as so many of a log: its fields become objects of Python.
+_COST = 20
 _AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
@@ -70,7 +74,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     is no table, names no metric, or has no readable number.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
-    with numbers.error_prefix(f"{display_path(path)}: "):
+    with numbers.error_prefix(f"{display_path(path)}: "), reading_limits(path.stat().st_size * _COST, TableError):
         grids = read_grids(path, table_format, errors)
         return _parse_grids(grids, path.name, table_format, errors)
 
@@ -113,13 +117,13 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
 def _require_names(grid: Grid) -> Grid:
     names = list(filter(None, grid.header))
     if repeated := result_frames.first_repeated(names):
-        raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
+        raise TableError(f"column {repeated} appears twice; the columns are {list_first(names, _SHOWN_COLUMNS)}")
     return grid
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     """Return a row with its numbers parsed; without an invalid value."""
-    fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
+    fields = {str(name): str(field) for name, field in row.items() if not _is_missing(field)}
     line = f"line {fields.pop(LINE)}"
     conditions = []
     for name, field in fields.items():
@@ -133,6 +137,12 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     return typed_row
 
 
+def _is_missing(field: object) -> bool:
+    # A test of pandas for each field of a long table takes seconds.
+    return field is None or (not isinstance(field, str) and pd.isna(field))
+
+
+@cache
 def _is_number_column(name: str) -> bool:
     return name in _NUMBER_COLUMNS or (name in COLUMNS and COLUMNS[name].is_number)
 
@@ -306,6 +316,6 @@ def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) 
         return list_first(list(reasons.values()), numbers.MOST_ERRORS, "; ")
     header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
-        f"no column is a metric; the columns are {', '.join(header)}; "
+        f"no column is a metric; the columns are {list_first([*header], _SHOWN_COLUMNS)}; "
         f"name a column after a metric, such as {', '.join(result_frames.METRIC_COLUMNS[:3])} or Images/sec"
     )

@@ -139,7 +139,7 @@ LOOPBACK = "loopback"
 NVLINK = "NVLink"
 SYSTEM_CLASSES = Path("/sys/class")
 #: A rate in a name, in Gbit/s: ``100 Gbit/s InfiniBand``, ``25Gb/s``.
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*G(?:b|bit|bps)(?:/s|/sec|ps)?\b")
+_RATE = re.compile(r"(?<![\d.])(\d++(?:\.\d++)?+)\s*G(?:b|bit|bps)(?:/s|/sec|ps)?\b")
 
 
 def named_link(links: Sequence[str]) -> str:

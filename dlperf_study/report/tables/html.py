@@ -23,7 +23,7 @@ MOST_ROWS, FIRST_ROWS = 100, 40
 MOST_OPEN = 2
 _WITH_DECIMALS = re.compile(r".*\d\.(\d+)")
 #: What may be on several lines: the parts of a path.
-_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+){2,}")
+_PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+){2,}")
 
 
 def is_long(table: "Table") -> bool:

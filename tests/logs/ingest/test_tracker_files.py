@@ -192,3 +192,12 @@ def test_a_run_of_weights_and_biases_is_one_log(folder, ingested):
 )
 def test_names_by_people_are_kept(path, names):
     assert "/".join(names_by_people(path.split("/"))) == names
+
+
+def test_a_database_that_computes_a_column_is_refused(folder, database, ingested):
+    """12 KB make gigabytes: a generated column has a text of any length in each row."""
+    with closing(sqlite3.connect(database)) as changed, changed:
+        changed.execute("ALTER TABLE metrics ADD COLUMN more TEXT AS (hex(zeroblob(100000000))) VIRTUAL")
+    write_identity(folder / "metadata.yaml", RUNS_OF_DATABASE)
+    with pytest.raises(LogError, match="must be tables of stored columns"):
+        ingested()
