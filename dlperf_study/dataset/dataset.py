@@ -24,7 +24,7 @@ from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_
 from dlperf_study.dataset.target_ci import Precision, corrected_looks, precision_diagnostics, widest
 from dlperf_study.metrics import comparison, computation, run_status, scaling, statistics, steady_state
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.records.run import DuplicateRuns, read_run
+from dlperf_study.records.run import DuplicateRuns, read_run, unexpected_as_record_error
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
 from dlperf_study.study.plan import Plan
 
@@ -330,10 +330,11 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     tolerance = steady_state.steadiness_tolerance(Plan.read(plan_file).target_ci if plan_file.exists() else None)
     rows, steps = [], []
     for run_paths in paths.runs():
-        run = duplicates.checked(read_run(run_paths))
-        rows.append(run_row(run, window_steadiness(run, tolerance)))
-        if run.ranks:
-            steps.append(step_rows(run))
+        with unexpected_as_record_error(run_paths):
+            run = duplicates.checked(read_run(run_paths))
+            rows.append(run_row(run, window_steadiness(run, tolerance)))
+            if run.ranks:
+                steps.append(step_rows(run))
     if not rows:
         raise RecordError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()

@@ -13,7 +13,7 @@ from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.dataset.target_ci import needs_further_round, rounds_of_all
 from dlperf_study.metrics import comparison, run_status, statistics
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.records.run import DuplicateRuns, read_run
+from dlperf_study.records.run import DuplicateRuns, read_run, unexpected_as_record_error
 from dlperf_study.study.job import INTERLEAVED
 from dlperf_study.study.plan import Plan
 
@@ -53,7 +53,7 @@ def _completed_runs(plan: Plan) -> pd.DataFrame:
     for entry in plan.runnable:
         for paths in StudyPaths.of(plan.study).configuration(entry.configuration.configuration_id).runs():
             # ``collect`` says in the report which runs are unreadable.
-            with suppress(RecordError):
+            with suppress(RecordError), unexpected_as_record_error(paths):
                 rows.append(run_row(duplicates.checked(read_run(paths))))
     runs, _ = leave_out_of_rounds(frame_of_rows(TableName.RUNS, rows))
     return run_status.select_completed(runs)

@@ -20,7 +20,14 @@ from dlperf_study.core.progress import Progress
 from dlperf_study.dataset import tables
 from dlperf_study.metrics import steady_state, throughput
 from dlperf_study.metrics.columns import Source, compute_values, diagnosing_any_run, diagnosing_completed_run
-from dlperf_study.records.run import DuplicateRuns, Run, RunProcesses, copied_run, read_run
+from dlperf_study.records.run import (
+    DuplicateRuns,
+    Run,
+    RunProcesses,
+    copied_run,
+    read_run,
+    unexpected_as_record_error,
+)
 
 #: With fewer runs, starting processes takes longer than reading.
 WORTH_A_POOL_RUNS = 2_000
@@ -142,11 +149,12 @@ def _read_configuration(configuration: ConfigurationPaths, tolerance: float) -> 
 
 
 def _read_rows(run: Run, paths: RunPaths, tolerance: float) -> MeasuredRun:
-    steadiness = window_steadiness(run, tolerance)
-    return MeasuredRun(
-        paths,
-        diagnostics=run_diagnostics(run, steadiness),
-        row=run_row(run, steadiness),
-        steps=step_rows(run) if run.ranks else None,
-        processes=RunProcesses.of(run),
-    )
+    with unexpected_as_record_error(paths):
+        steadiness = window_steadiness(run, tolerance)
+        return MeasuredRun(
+            paths,
+            diagnostics=run_diagnostics(run, steadiness),
+            row=run_row(run, steadiness),
+            steps=step_rows(run) if run.ranks else None,
+            processes=RunProcesses.of(run),
+        )

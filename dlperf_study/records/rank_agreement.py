@@ -122,6 +122,9 @@ def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
 
 def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: str) -> None:
     by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
+    for name in by_time:
+        if name not in log.windows:
+            raise RecordError(f"{source}: has no window {name}")
     before, after = configuration.computation_halves(log.windows[TRAINING].steps)
     requested = {
         WARMUP: configuration.warmup_steps,

@@ -1,11 +1,12 @@
 """One run, read from its evidence as ``docs/files.md`` describes it: ``run.json`` and one log per rank."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlperf_study.core.errors import Diagnostic, RecordError
+from dlperf_study.core.errors import Diagnostic, DlperfStudyError, RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records import run_file
 from dlperf_study.records.lines import TRAINING
@@ -69,6 +70,28 @@ def read_run(paths: RunPaths) -> Run:
     failed, with that as reason.
     Raises RecordError where ``run.json`` is missing, unreadable, or belongs to a different run.
     """
+    with unexpected_as_record_error(paths):
+        return _read_run(paths)
+
+
+@contextmanager
+def unexpected_as_record_error(paths: RunPaths) -> Iterator[None]:
+    """Let an exception that nobody expected concern this run alone: the others are reported without it."""
+    try:
+        yield
+    except DlperfStudyError:
+        raise
+    except Exception as error:
+        place_in_code = error.__traceback__
+        while place_in_code and place_in_code.tb_next:
+            place_in_code = place_in_code.tb_next
+        assert place_in_code, "an exception that was raised has one"
+        file = Path(place_in_code.tb_frame.f_code.co_filename).name
+        cause = f"{type(error).__name__}: {error}, in line {place_in_code.tb_lineno} of {file}"
+        raise RecordError(f"{paths.folder}: its files do not fit together ({cause})") from error
+
+
+def _read_run(paths: RunPaths) -> Run:
     run = assemble_run(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)
     for node in range(len(run.facts["nodes"])):

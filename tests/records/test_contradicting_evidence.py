@@ -11,7 +11,8 @@ import pytest
 
 from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths, StudyPaths
-from dlperf_study.records.lines import TRAINING
+from dlperf_study.records import rank_agreement
+from dlperf_study.records.lines import TRAINING, WARMUP
 from dlperf_study.records.run import read_run
 from dlperf_study.records.run_record import write
 from dlperf_study.study.job import RunStatus
@@ -247,3 +248,22 @@ def test_a_library_has_its_version_in_any_build(paths, printed, package, counts)
     change(paths, environment=environment | {"software": {"paddlepaddle-gpu": package}})
     edit_logs(paths, set_value("library_version", printed), 0)
     assert read_run(paths).completed == counts
+
+
+def test_a_log_without_a_window_is_no_log_of_a_run(paths):
+    def remove_warmup(lines: list[Facts]) -> None:
+        lines[:] = [line for line in lines if line.get("name") != WARMUP]
+        lines[-1]["windows"] -= 1
+
+    for file in paths.folder.glob("rank-*.jsonl"):
+        edit_log(file, remove_warmup)
+    assert reason(paths).endswith("rank-00000.jsonl: has no window warmup")
+
+
+def test_what_nobody_expected_of_a_run_is_an_error_of_that_run_alone(paths, monkeypatch):
+    def fail(*arguments: object) -> None:
+        raise KeyError("surprise")
+
+    monkeypatch.setattr(rank_agreement, "complete_logs", fail)
+    with pytest.raises(RecordError, match=r"do not fit together \(KeyError: 'surprise', in line \d+ of test_"):
+        read_run(paths)

@@ -12,8 +12,9 @@ from itertools import chain
 
 import numpy as np
 
-from dlperf_study.core.errors import Diagnostic, LogError, Severity
+from dlperf_study.core.errors import Diagnostic, DlperfStudyError, LogError, Severity
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
+from dlperf_study.core.reading_limits import reading_limits
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_throughputs import (
     Throughputs,
@@ -33,6 +34,8 @@ from dlperf_study.logs.rank_merge import job_series
 
 #: With fewer bytes of logs, starting a pool of processes takes longer than reading.
 WORTH_A_POOL_BYTES = 64 << 20
+#: Texts of logs are compressed so far.
+_MOST_COMPRESSION = 20
 #: With fewer lines, two logs may print the same numbers by chance.
 _FEWEST_LINES = 3
 
@@ -45,6 +48,12 @@ class RunToRead:
     run: LogRun
     sources: tuple[LogSource, ...]
     bytes: int
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """The most bytes that its logs may have when they are no longer compressed."""
+        is_compressed = any(source.member or source.name.endswith(".gz") for source in self.sources)
+        return self.bytes * (_MOST_COMPRESSION if is_compressed else 1)
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,16 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 
 def read_printed_run(task: RunToRead) -> PrintedRun:
     """Read the logs of a run; problems are in the result."""
+    try:
+        with reading_limits(task.unpacked_bytes, LogError):
+            return _read_printed_run(task)
+    except Exception as error:
+        # One log that nobody expected takes no other down.
+        cause = str(error) if isinstance(error, DlperfStudyError) else f"{type(error).__name__}: {error}"
+        return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, f"can't be read: {cause}")
+
+
+def _read_printed_run(task: RunToRead) -> PrintedRun:
     logs, unreadable = [], []
     for source in task.sources:
         try:
