@@ -12,7 +12,7 @@ from typing import Any
 
 from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.progress import say_nothing
-from dlperf_study.core.terminal import silence
+from dlperf_study.core.terminal import printable, printable_json, silence
 from dlperf_study.core.writing import full_disk, naming
 
 STANDARD_OUTPUT = Path("standard output")
@@ -34,14 +34,15 @@ def print_line(text: str) -> None:
 
     Where lines may be lost, the first that can't be printed is the last that is tried.
     """
+    printed = printable(text)
     try:
         with naming(STANDARD_OUTPUT):
             if shows_colour():
                 from dlperf_study.core.terminal import print_in_colour
 
-                print_in_colour(text)
+                print_in_colour(printed)
             else:
-                print(text, flush=True)
+                print(printed, flush=True)
     except OSError as error:
         if not _LINES_MAY_BE_LOST.get():
             raise
@@ -61,13 +62,13 @@ def progress_printer(options: argparse.Namespace) -> Callable[[str], None]:
 def print_aside(text: str) -> None:
     """Print a text to standard error; it may be lost."""
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print a result as JSON; paths and enumerations are texts."""
     with naming(STANDARD_OUTPUT):
-        print(json.dumps(content, indent=2, ensure_ascii=False, default=str), flush=True)
+        print(printable_json(json.dumps(content, indent=2, ensure_ascii=False, default=str)), flush=True)
 
 
 def print_error(message: str) -> int:

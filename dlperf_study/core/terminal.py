@@ -5,6 +5,7 @@ Imported only by what prints.
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -13,6 +14,20 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+
+
+#: Characters that control a terminal, or turn the direction of what follows.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters are written as escapes: names come from files of others."""
+    return _CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
+
+
+def printable_json(text: str) -> str:
+    """Return JSON whose control characters are written as JSON's own escapes."""
+    return _CONTROLS.sub(lambda control: f"\\u{ord(control[0]):04x}", text)
 
 
 def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -30,7 +45,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = []
     for row in (headings, *rows):
         if row is not headings or any(headings):
-            lines.append([" ".join(cell.splitlines()) for cell in row])
+            lines.append([printable(" ".join(cell.splitlines())) for cell in row])
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(set_cell_size, line, widths)).rstrip() for line in lines)
 
@@ -67,7 +82,7 @@ def progress_display(unit: str) -> "Progress":
     amount = DownloadColumn() if unit == "bytes" else TextColumn(f"{{task.completed:.0f}} of {{task.total:.0f}} {unit}")
     times = (TimeElapsedColumn(), TextColumn("elapsed, about"), TimeRemainingColumn(), TextColumn("left"))
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         amount,
         *times,
@@ -80,7 +95,7 @@ def progress_display(unit: str) -> "Progress":
 
 
 def mend_streams() -> None:
-    """Replace closed streams by the null device; escape unencodable characters.
+    """Replace closed streams by the null device; escape characters that can't be encoded.
 
     A file that is opened later would get the number of a closed stream, and what processes print would go into it.
     """
@@ -93,7 +108,7 @@ def mend_streams() -> None:
                 # For the processes that inherit it.
                 _redirect_to_null(descriptor)
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (it stays open)
-        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
 
 

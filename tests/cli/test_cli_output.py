@@ -19,6 +19,8 @@ from dlperf_study.cli.parser import command_parser
 from dlperf_study.core.errors import HeldError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.machines.supervision.locks import lock
+from tests.programs.studies import STUDY as PROGRAM_STUDY
+from tests.programs.studies import write_study
 
 pytestmark = pytest.mark.timeout(60)
 WRONG = "GPUs,Images/sec,Speed-up\n1,100,1.00\n4,370,3.90\n"
@@ -209,3 +211,27 @@ def test_a_folder_of_outputs_is_a_name_and_is_listed(place, capsys):
     assert "tiny-quick/plan.json" in capsys.readouterr().err
     assert main(["report", "tiny-quik", "--data-only"]) == 1
     assert f"{place.outputs} has tiny-quick" in capsys.readouterr().err
+
+
+def test_no_name_controls_the_terminal(tmp_path, capsys):
+    path = write_study(tmp_path, PROGRAM_STUDY.replace("width: [1, 2]", 'width: ["\\e]0;pwn\\a\\e[2J", "b\\u202e"]'))
+    assert main(["plan", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "\\x1b]0;pwn\\x07\\x1b[2J" in printed
+    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+    [table_line] = [line for line in printed.splitlines() if line.startswith("1 ")]
+    [heading] = [line for line in printed.splitlines() if line.startswith("# ")]
+    assert table_line.index("  1  ") + 2 == heading.index("devices_per_node"), "columns are aligned"
+    main(["plan", str(path), "--json"])
+    content = capsys.readouterr().out
+    assert "\u202e" not in content
+    assert json.loads(content)["study"] == "toy"
+
+
+@pytest.mark.parametrize("variables", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}])
+def test_a_stream_that_has_no_character_shows_its_escape(tmp_path, variables):
+    path = write_study(tmp_path, PROGRAM_STUDY.replace("title: A program", "title: Größe"))
+    command = [sys.executable, "-m", "dlperf_study", "plan", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Gr\\xf6\\xdfe" in done.stdout
