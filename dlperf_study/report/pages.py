@@ -38,6 +38,8 @@ TEMPLATE = "study"
 #: How many notebooks are executed at once, and for how long none may end: of 25,000 configurations one takes minutes.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
+#: A notebook that uses less processor time in so many seconds stands still; how often that is looked at.
+STILL_SECONDS, LEAST_USED_SECONDS, LOOK_SECONDS = 120.0, 0.2, 5.0
 #: The notebooks that take longest, which begin first, so that none of the others waits for them at the end.
 LONGEST = ("quality", "scaling")
 #: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
@@ -181,26 +183,40 @@ def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
     Raises :class:`ReportError` at the first that fails, with the cell and its error; what was executed stays.
     """
     waiting, running = list(executions), list[NotebookProcess]()
-    deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
         _start(waiting, running)
         while running:
-            done = first_done(running, deadline - time.monotonic())
-            if done is None:
-                name = running[0].execution.source.name
-                raise ReportError(f"{name}: not done, and no notebook ended for {TIMEOUT_SECONDS:.0f} s; stopped")
+            done = _next_done(running)
             running.remove(done)
             code, errors, execution = done.wait(0), done.errors(), done.execution
             done.end()
             if failure := _failure(execution.output, code, errors):
                 raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
             execution.errors.unlink(missing_ok=True)
-            deadline = time.monotonic() + TIMEOUT_SECONDS
             _start(waiting, running)
             use(execution.output)
     finally:
         for process in running:
             process.end()
+
+
+def _next_done(running: list[NotebookProcess]) -> NotebookProcess:
+    """Wait for the end of a notebook; raises ReportError where one stands still, or none ends in time."""
+    begun = time.monotonic()
+    last_work = {id(process): (begun, process.processor_seconds()) for process in running}
+    while time.monotonic() < begun + TIMEOUT_SECONDS:
+        if done := first_done(running, LOOK_SECONDS):
+            return done
+        for process in running:
+            since, used_seconds = last_work[id(process)]
+            seconds = process.processor_seconds()
+            if seconds >= used_seconds + LEAST_USED_SECONDS:
+                last_work[id(process)] = (time.monotonic(), seconds)
+            elif time.monotonic() > since + STILL_SECONDS:
+                reason = "; ".join(process.stopped()) or f"no processor was used for {STILL_SECONDS:.0f} s"
+                raise ReportError(f"{process.execution.source.name}: stands still: {reason}")
+    name = running[0].execution.source.name
+    raise ReportError(f"{name}: not done, and no notebook ended for {TIMEOUT_SECONDS:.0f} s; stopped")
 
 
 def _start(waiting: list[Execution], running: list[NotebookProcess]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dlperf_study.core.errors import ReportError
 from dlperf_study.machines.supervision.notebook import Execution
+from dlperf_study.report import pages
 from dlperf_study.report.pages import execute
 
 pytestmark = pytest.mark.timeout(120)
@@ -48,3 +49,19 @@ def test_a_notebook_has_the_environment_of_now_and_not_that_of_the_first(tmp_pat
         monkeypatch.setenv("DLPERF_STUDY_TEST", value)
         executed = execute_notebook(tmp_path / value, "import os; os.environ['DLPERF_STUDY_TEST'].upper()")
         assert value.upper() in executed.read_text()
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()", "no processor was used for 2 s"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "is stopped by a signal"),
+    ],
+)
+def test_a_notebook_that_stands_still_is_named_with_the_reason(tmp_path, monkeypatch, cell, reason):
+    monkeypatch.setattr(pages, "STILL_SECONDS", 2.0)
+    monkeypatch.setattr(pages, "LOOK_SECONDS", 0.5)
+    # A kernel that starts beside other tests may have to wait for a processor.
+    monkeypatch.setattr(pages, "LEAST_USED_SECONDS", 0.05)
+    with pytest.raises(ReportError, match=rf"page\.ipynb: stands still: .*{reason}"):
+        execute_notebook(tmp_path, cell)
