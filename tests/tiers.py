@@ -37,25 +37,31 @@ EARLY_GROUPS = {"machine"} | CLUSTER_GROUPS
 #: Files that a worker begins with, because they take longest.
 LONGEST_FILES = {
     "training/frameworks/test_torch_training.py",
-    "execution/test_largest_batch.py",
     "execution/test_out_of_memory.py",
     "training/frameworks/test_tensorflow_training.py",
     "training/models/test_arcface.py",
     "training/models/test_networks.py",
 }
-#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser or programs of users, or
-#: make environments.
+#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser, programs of users or whole
+#: studies, or make environments.
 CI_FILES = {
     "api/test_explorer.py",
+    "execution/test_largest_batch.py",
     "programs/recorder/test_callbacks.py",
     "programs/test_examples.py",
+    "programs/test_orphans.py",
     "programs/test_running_programs.py",
+    "report/pages/test_how_made.py",
+    "report/pages/test_long_tables.py",
+    "report/pages/test_pages.py",
     "report/pages/test_paper_and_phone.py",
+    "selftest/test_real.py",
     "test_adding_a_part.py",
     "test_docs_site.py",
     "test_full_disk.py",
     "test_install.py",
     "test_installed_package.py",
+    "test_lab.py",
     "test_setup.py",
 }
 #: Files of real starts of frameworks, launchers and layouts.
@@ -67,7 +73,7 @@ MATRIX_FILES = LONGEST_FILES | {
     "execution/test_watching.py",
     "machines/launchers/test_kubernetes_coordinator.py",
     "machines/node_agent/test_coordinator.py",
-    "selftest/test_real.py",
+    "test_foreign_folders.py",
     "test_parts_of_users.py",
     "training/data_loaders/test_failing_runs.py",
     "training/data_loaders/test_tensorflow_batches.py",
