@@ -218,7 +218,7 @@ def audit(options: argparse.Namespace) -> int:
 
 
 def ingest(options: argparse.Namespace) -> int:
-    """Import logs from other training frameworks: dataset and report. Stops after printing the inferred runs, unless --yes."""
+    """Import logs from other training frameworks. Without --yes it prints the inferred runs, and stops."""
     from dlperf_study.api.other_results import read_identified_logs
     from dlperf_study.dataset.ingestion.like_dlperf import write_like_dlperf
     from dlperf_study.logs.identification import describe, identify_logs

@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +25,8 @@ from dlperf_study.study.program import Program, find_placeholders
 
 #: Larger files are data: they stay where they are.
 MOST_BYTES, MOST_FILES = 50 << 20, 20_000
+#: A folder with more, outputs included, is none of a program: / or a home folder.
+MOST_LISTED = 5 * MOST_FILES
 #: The names of what is kept in the folder of a program.
 DECLARATION, ARCHIVE = "program.json", "files.tar.gz"
 #: What programs write, and no part of them, in a folder that git does not know.
@@ -66,7 +69,14 @@ def program_files(program: Program, source: str) -> list[Path]:
     Raises StudyFileError where they are too many or too large to be copied for every run.
     """
     folder = Path(program.folder)
-    listed = sorted(_listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder))
+    if folder in (Path("/"), Path.home()):
+        raise StudyFileError(f"{source}: program.folder is {folder}: name the folder of your script")
+    paths = _listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder)
+    listed = sorted(islice(paths, MOST_LISTED + 1))
+    if len(listed) > MOST_LISTED:
+        raise StudyFileError(
+            f"{source}: program.folder {folder} has more than {MOST_LISTED:,} files: name the folder of your script"
+        )
     kept_secrets = _untracked_secrets(folder, listed)
     files = [path for path in listed if path not in kept_secrets and not _is_of_studies(path, program)]
     if not files:

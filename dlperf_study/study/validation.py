@@ -156,6 +156,20 @@ EARLIEST_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 T = TypeVar("T")
 
 
+def matching(pattern: str, requirement: str) -> AfterValidator:
+    """Return a validator of strings by a pattern."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"it must be {requirement}")
+        return text
+
+    return AfterValidator(check)
+
+
+VariableName = Annotated[str, matching(r"[A-Za-z_]\w*", "the name of an environment variable")]
+
+
 def _check_past_time(text: str) -> str:
     try:
         time = datetime.fromisoformat(text)

@@ -3,30 +3,19 @@
 Each launcher declares its own section as a class below ``Section``; ``cluster_file_model`` puts them together.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from dlperf_study.study import device_peaks, environment_variables, training_parameters, validation
+from dlperf_study.study.validation import VariableName, matching
 
 AUTO = "auto"
 DAY_SECONDS = 24 * 3600
 MAX_SECONDS = 30 * DAY_SECONDS
 #: Marks a key of a section that names a file: its path starts at the folder of the cluster file, and it must exist.
 FILE = "a file"
-
-
-def matching(pattern: str, requirement: str) -> AfterValidator:
-    """Return a validator of strings by a pattern."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"it must be {requirement}")
-        return text
-
-    return AfterValidator(check)
 
 
 def _number_or_auto(value: Any) -> int | None:
@@ -41,9 +30,9 @@ String = Annotated[str, Field(min_length=1)]
 FilePath = Annotated[str, FILE]
 #: Neither host nor user starts with a dash, so that no command takes it for an option.
 HostName = Annotated[
-    str, matching(r"(?:\w[\w.-]*@)?[A-Za-z0-9][\w.-]*", "a host name, an address, or a name of the ssh configuration")
+    str,
+    matching(r"(?:\w[\w.-]*@)?[A-Za-z0-9][\w.-]*", "a host name, an address, or a name of the ssh configuration"),
 ]
-VariableName = Annotated[str, matching(r"[A-Za-z_]\w*", "the name of an environment variable")]
 SetName = Annotated[str, matching(r"[A-Za-z]\w*", "a name of letters, digits and '_'")]
 Interface = Annotated[str, matching(r"[\w.:-]{0,15}", "the name of a network interface, as `ip link` shows it")]
 NumberOrAuto = Annotated[

@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field
 
 from dlperf_study.core.errors import RunError, StudyFileError
 from dlperf_study.core.user_commands import require_module
-from dlperf_study.machines.cluster.sections import MAX_SECONDS, FilePath, String, matching
+from dlperf_study.machines.cluster.sections import MAX_SECONDS, FilePath, String
 from dlperf_study.machines.kubernetes.manifests import Manifest
-from dlperf_study.study.validation import Section
+from dlperf_study.study.validation import Section, matching
 
 AbsolutePath = Annotated[str, matching(r"/[^\n]*", "an absolute path")]
 Quantity = Annotated[

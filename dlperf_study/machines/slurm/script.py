@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from dlperf_study.core.paths import JobPaths
 from dlperf_study.machines.cluster import Cluster, sections
 from dlperf_study.machines.node_agent.submission import Submission
-from dlperf_study.study.validation import Section
+from dlperf_study.study.validation import Section, matching
 
 #: The options that the sbatch script sets itself, by sbatch's long and short names.
 SCRIPT_OPTIONS = (
@@ -35,7 +35,7 @@ def _option(text: str) -> str:
 
 SbatchOption = Annotated[str, AfterValidator(_option)]
 #: Stands in a line of the sbatch script, which a shell reads.
-QueueName = Annotated[str, sections.matching(r"[\w.,:+-]*", "a name of Slurm: letters, digits and _ . , : + -")]
+QueueName = Annotated[str, matching(r"[\w.,:+-]*", "a name of Slurm: letters, digits and _ . , : + -")]
 
 
 class SlurmSettings(Section):
