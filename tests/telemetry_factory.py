@@ -58,6 +58,10 @@ def with_telemetry(
     for kind, values in (("before", before), *(("sample", each) for each in samples)):
         writer.add({"kind": kind} | values)
     writer.write(paths.telemetry(0), 0, not_reported or {})
+    first_rank = read_lines(min(paths.folder.glob("rank-*.jsonl")))[0]
+    telemetry = read_lines(paths.telemetry(0))
+    telemetry[0] |= {"host": first_rank["host"], "wall_anchor": first_rank["wall_anchor"]}
+    write_lines(paths.telemetry(0), telemetry)
     state_beginning(paths)
     return read_run(paths)
 

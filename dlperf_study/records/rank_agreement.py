@@ -28,7 +28,7 @@ from dlperf_study.study.training_parameters import tuning_contradictions
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS: tuple[str, ...]
 EQUAL_FACTS = ("communication", "communication_threads", "communication_library", "gradient_bytes")
-EQUAL_FACTS += ("library", "library_version", "code", "computed_in")
+EQUAL_FACTS += ("library", "library_version", "code", "computed_in", "cuda")
 REPLICATED_FACTS = ("parameters", "flops_per_sample", "hardware_flops_per_sample")
 #: The subject of diagnostics about the run of a user's program.
 PROGRAM = "program"
@@ -76,6 +76,7 @@ def contradiction(
         contradictions.append(run_agreement.different_beginnings(logs))
         contradictions.append(run_agreement.contradictory_parameters(logs, configuration.layout))
         contradictions.append(run_agreement.different_losses(logs, configuration))
+        contradictions.append(run_agreement.impossible_ranks(logs))
     contradictions.append(_infinite_losses(logs))
     return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 

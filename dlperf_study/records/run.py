@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dlperf_study.core.arrays import Floats
     from dlperf_study.records import rank_log
 
+#: A node may be waited for so long after its node agent began.
+MAX_APART_SECONDS = 86_400
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
@@ -79,16 +81,16 @@ def unexpected_as_record_error(paths: RunPaths) -> Iterator[None]:
     """Let an exception that nobody expected concern this run alone: the others are reported without it."""
     try:
         yield
-    except DlperfStudyError:
+    except (DlperfStudyError, MemoryError):
         raise
     except Exception as error:
-        place_in_code = error.__traceback__
-        while place_in_code and place_in_code.tb_next:
-            place_in_code = place_in_code.tb_next
-        assert place_in_code, "an exception that was raised has one"
-        file = Path(place_in_code.tb_frame.f_code.co_filename).name
-        cause = f"{type(error).__name__}: {error}, in line {place_in_code.tb_lineno} of {file}"
-        raise RecordError(f"{paths.folder}: its files do not fit together ({cause})") from error
+        innermost = error.__traceback__
+        while innermost and innermost.tb_next:
+            innermost = innermost.tb_next
+        assert innermost, "an exception that was raised has one"
+        file = Path(innermost.tb_frame.f_code.co_filename).name
+        cause = f"{type(error).__name__}: {error}, in line {innermost.tb_lineno} of {file}"
+        raise RecordError(f"{paths.folder}: can't be read because of an unexpected error ({cause})") from error
 
 
 def _read_run(paths: RunPaths) -> Run:
@@ -100,10 +102,23 @@ def _read_run(paths: RunPaths) -> Run:
         is_expected = any(log.windows[TRAINING].begin_ns is not None for log in run.ranks)
         try:
             if path.exists() or is_expected:
-                telemetry.append(read_telemetry(path))
+                telemetry.append(_require_of_run(read_telemetry(path), run, path))
         except RecordError as error:
             diagnostics.append(Diagnostic("telemetry", f"the resources of the run are not reported: {error}"))
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
+
+
+def _require_of_run(telemetry: NodeTelemetry, run: Run, path: Path) -> NodeTelemetry:
+    """Return the telemetry of a node; raises RecordError where it is of another host or time."""
+    began_ns = telemetry.facts["wall_anchor"]["unix_ns"]
+    allowed_ns = (MAX_APART_SECONDS + (run.facts["seconds"] or 0.0)) * 10**9
+    for log in run.ranks:
+        host = log.facts["host"]
+        if log.facts["node"] == telemetry.node and not log.is_of_program and host != telemetry.facts["host"]:
+            raise RecordError(f"{path}: is of {telemetry.facts['host']}, but rank {log.rank} ran on {host}")
+        if abs(began_ns - log.facts["wall_anchor"]["unix_ns"]) > allowed_ns:
+            raise RecordError(f"{path}: was sampled at another time than its run")
+    return telemetry
 
 
 def assemble_run(facts: run_file.RunRecord, paths: RunPaths) -> Run:

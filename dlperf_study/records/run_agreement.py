@@ -39,6 +39,12 @@ ORDER = [lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATI
 ORDER += [lines.COMMUNICATION_ALONE, lines.INPUT]
 #: Why a run of data parallelism failed whose ranks have parameters of their own.
 TRAINED_APART = "the ranks ended with different parameters: their gradients were not communicated"
+#: Ranks that communicate so wait for each other in each step.
+SYNCHRONOUS = ("all_reduce", COLLECTIVES)
+#: Fewer steps may have equal times by chance, on a clock of microseconds.
+MAX_EQUAL_STEPS = 10
+#: By how much such ranks of one node may begin their windows apart: a constant, and steps.
+MAX_APART_SECONDS, MAX_APART_STEPS = 1.0, 5
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
 LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
@@ -56,6 +62,7 @@ def check_record(
         _contradictory_time(facts, configuration.timeout_seconds),
         _contradictory_request(facts, paths),
         _contradictory_nodes(logs, facts),
+        _contradictory_devices(facts, configuration),
         _contradictory_work(logs, facts),
         _impossible_work(logs, facts, configuration),
     )
@@ -149,6 +156,19 @@ def _contradictory_nodes(logs: Sequence[rank_log.RankLog], facts: Mapping[str, A
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
 
 
+def _contradictory_devices(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    """Yield how devices and first node contradict the rest of the record."""
+    for name in ("nodes", "devices_per_node"):
+        requested, there = getattr(configuration, name), facts["cluster"][name]
+        if there < requested:
+            yield f"the configuration has {name} {requested}, but the cluster {there}"
+    host = facts["environment"]["hardware"].get("host")
+    for node in facts["nodes"][:1]:
+        reported = node.get("hardware", {}).get("host")
+        if host and reported and host != reported:
+            yield f"host is {host} in environment, but {reported} in nodes[0]: run.json was changed"
+
+
 def _contradictory_work(logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield that logs and model differ in the FLOPs of a sample."""
     expected = facts.get("flops_per_sample")
@@ -226,11 +246,49 @@ def _end_ns(window: rank_log.Window) -> float:
     return window.begin_ns + seconds / rank_log.NANO
 
 
+def impossible_ranks(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
+    """Yield what ranks that trained together can't have left."""
+    processes: dict[tuple[str, int, int], int] = {}
+    times: dict[bytes, int] = {}
+    for log in logs:
+        window = log.windows[lines.TRAINING]
+        # In containers several may have one id.
+        if log.process in processes:
+            yield f"ranks {processes[log.process]} and {log.rank} are one process, {log.facts['pid']} of their node"
+        processes[log.process] = log.rank
+        if np.unique(window.step_seconds).size > MAX_EQUAL_STEPS:
+            digits = window.step_seconds.tobytes()
+            if digits in times:
+                yield f"ranks {times[digits]} and {log.rank} have the same times in each step: one log is a copy"
+            times[digits] = log.rank
+        first_loss = next(iter(log.windows[lines.WARMUP].losses), None)
+        if first_loss == 0 and not window.losses.any():
+            yield f"all losses of rank {log.rank} are 0: it trained nothing"
+    if logs[0].facts["communication"] in SYNCHRONOUS:
+        yield from _training_apart(logs)
+
+
+def _training_apart(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
+    """Yield that a rank trained before or after the others of its node, whose clock is one."""
+    first_of_nodes: dict[int, rank_log.RankLog] = {}
+    for log in logs:
+        first = first_of_nodes.setdefault(log.facts["node"], log)
+        begin, first_begin = log.windows[lines.TRAINING].begin_ns, first.windows[lines.TRAINING].begin_ns
+        if begin is None or first_begin is None:
+            continue
+        apart = abs(begin - first_begin) * rank_log.NANO
+        allowed = MAX_APART_SECONDS + MAX_APART_STEPS * log.windows[lines.TRAINING].mean_seconds
+        if apart > allowed:
+            yield f"ranks {first.rank} and {log.rank} wait for each other in each step, but began {apart:.3g} s apart"
+
+
 def contradictory_parameters(logs: Sequence[rank_log.RankLog], layout: Layout) -> Iterator[str]:
     """Yield what is wrong with the parameters before and after training.
 
     In the end, those that have the same part of the model must have the same parameters. ``logs``: in order of rank.
     """
+    if not all(log.end["initial_checksum"] and log.end["parameter_checksum"] for log in logs):
+        yield "a rank has no checksum of its parameters"
     if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
         yield "the parameters did not change: nothing was trained"
     checksums = [log.end["parameter_checksum"] for log in logs]
@@ -239,11 +297,9 @@ def contradictory_parameters(logs: Sequence[rank_log.RankLog], layout: Layout) -
 
 
 def different_beginnings(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
-    """Yield that ranks built different models before they divided one."""
-    if logs[0].facts["communication"] != COLLECTIVES:
-        return
-    if len({log.end["initial_checksum"] for log in logs}) > 1:
-        yield "the ranks built models with different parameters before sharding"
+    """Yield that ranks began with different parameters."""
+    if logs[0].facts["communication"] in SYNCHRONOUS and len({log.end["initial_checksum"] for log in logs}) > 1:
+        yield "the ranks began with different parameters"
 
 
 def different_losses(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:

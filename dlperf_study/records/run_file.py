@@ -195,7 +195,9 @@ def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
 
 
 def check_digest(facts: Mapping[str, Any], source: str) -> None:
-    """Raise RecordError where a record was changed."""
+    """Raise RecordError where a record was changed, or lacks the digest that its version writes."""
+    if DIGEST not in facts and {"cache_key_definition", "cache_key_parts", "code_modules"} <= facts.keys():
+        raise RecordError(f"{source}: has no digest, which every record of this version has: it was changed")
     if DIGEST in facts and facts[DIGEST] != _digest_of_record(facts):
         raise RecordError(f"{source}: was changed after the run: it does not have the digest that it states")
 

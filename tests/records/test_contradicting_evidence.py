@@ -265,5 +265,88 @@ def test_what_nobody_expected_of_a_run_is_an_error_of_that_run_alone(paths, monk
         raise KeyError("surprise")
 
     monkeypatch.setattr(rank_agreement, "complete_logs", fail)
-    with pytest.raises(RecordError, match=r"do not fit together \(KeyError: 'surprise', in line \d+ of test_"):
+    with pytest.raises(RecordError, match=r"unexpected error \(KeyError: 'surprise', in line \d+ of test_"):
         read_run(paths)
+
+
+def copy_times(paths: RunPaths) -> None:
+    first, second = sorted(paths.folder.glob("rank-*.jsonl"))
+    times: list[Facts] = []
+    edit_log(first, times.extend)
+
+    def take(lines: list[Facts]) -> None:
+        for line, other in zip(lines, times, strict=True):
+            if line["kind"] == "window":
+                line |= {name: other[name] for name in ("step_seconds", "seconds", "input_seconds") if name in other}
+
+    edit_log(second, take)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (copy_times, "ranks 0 and 1 have the same times in each step: one log is a copy"),
+        (
+            lambda paths: edit_second(paths, lambda lines: lines[0].update(pid=4000, wall_anchor=anchor(paths))),
+            "one process",
+        ),
+        (lambda paths: edit_second(paths, begin_later), "wait for each other in each step, but began"),
+        (lambda paths: edit_second(paths, lambda lines: lines[0].update(cuda="12.9")), "different values of cuda"),
+        (lambda paths: edit_logs(paths, lambda line: line.update(initial_checksum=""), -1), "has no checksum"),
+        (
+            lambda paths: edit_second(paths, lambda lines: lines[-1].update(initial_checksum="x")),
+            "began with different",
+        ),
+        (lambda paths: edit_second(paths, lose_losses), "all losses of rank 1 are 0"),
+        (lambda paths: change_cluster(paths, devices_per_node=1), "has devices_per_node 2, but the cluster 1"),
+        (lambda paths: change_cluster(paths, nodes=0), "has nodes 1, but the cluster 0"),
+    ],
+)
+def test_what_ranks_that_trained_together_can_not_have_left(paths, damage, message):
+    damage(paths)
+    assert message in reason(paths)
+
+
+def test_a_record_of_this_version_without_its_digest_was_changed(paths):
+    change(paths, cache_key_definition=1, cache_key_parts={}, code_modules={})
+    with pytest.raises(RecordError, match="has no digest"):
+        read_run(paths)
+
+
+@pytest.mark.parametrize(
+    ("change_of_first", "message"),
+    [
+        (lambda line: line.update(host="host-b"), "is of host-b, but rank 0 ran on host-a"),
+        (lambda line: line.update(wall_anchor={"unix_ns": 0, "clock_ns": 0}), "at another time than its run"),
+    ],
+)
+def test_telemetry_of_another_host_or_time_is_not_that_of_the_run(paths, change_of_first, message):
+    edit_log(paths.telemetry(0), lambda lines: change_of_first(lines[0]))
+    run = read_run(paths)
+    assert run.completed
+    assert run.telemetry == ()
+    assert any(message in diagnostic.message for diagnostic in run.diagnostics)
+
+
+def edit_second(paths: RunPaths, edit: Callable[[list[Facts]], object]) -> None:
+    edit_log(sorted(paths.folder.glob("rank-*.jsonl"))[1], edit)
+
+
+def anchor(paths: RunPaths) -> Any:
+    return json.loads(sorted(paths.folder.glob("rank-*.jsonl"))[0].read_text().splitlines()[0])["wall_anchor"]
+
+
+def begin_later(lines: list[Facts]) -> None:
+    for line in lines:
+        if "begin_ns" in line:
+            line["begin_ns"] += 3 * SECOND
+
+
+def lose_losses(lines: list[Facts]) -> None:
+    for line in lines:
+        if line.get("losses"):
+            line["losses"] = [0.0] * len(line["losses"])
+
+
+def change_cluster(paths: RunPaths, **values: object) -> None:
+    change(paths, cluster=json.loads(paths.run_file.read_text())["cluster"] | values)

@@ -69,8 +69,10 @@ def test_ranks_that_built_different_models_divide_a_patchwork():
     logs = logs_of(["a", "b"], built=["one", "two"])
     assert "different parameters" in next(different_beginnings(logs))
     assert not [*different_beginnings(logs_of(["a", "b"]))]
-    sent = logs_of(["a", "a"], built=["one", "two"], communication="all_reduce")
-    assert not [*different_beginnings(sent)]
+    replicas = logs_of(["a", "a"], built=["one", "two"], communication="all_reduce")
+    assert "different parameters" in next(different_beginnings(replicas))
+    of_server = logs_of(["a", "a"], built=["one", "two"], communication="push_pull")
+    assert not [*different_beginnings(of_server)]
 
 
 #: After five steps, of two ranks of tensor parallelism that took whole sequences for their shards.
