@@ -1,13 +1,12 @@
 """What is secret in a command line, and in what a program prints.
 
-A text is redacted where it looks like a secret. A command line is rejected only where a value surely is one.
+A text is redacted where it looks like a secret, and numbers stay. A command line is rejected where a value is a secret
+by its name or by its form.
 """
 
 import json
-import math
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,10 +16,8 @@ WITHHELD = "(not recorded)"
 SHORTEST_SECRET = 4
 #: Switches and small numbers are no secrets, and replaced in a log they would take the sense out of it.
 SWITCH = re.compile(r"true|false|none|null|auto|default|[-+]?\d{1,6}(?:\.\d+)?", re.IGNORECASE)
-#: The key of a service has at least so many characters after its beginning; without digits it is no name from so many.
-_KEY_CHARACTERS, _LONG_WORD = 10, 16
-#: A value that its name alone does not tell: at least so many characters, and bits of entropy per character.
-_RANDOM_CHARACTERS, _RANDOM_BITS = 12, 3.0
+#: A part of a key between its signs: of letters and digits that alternate so often, or of letters alone.
+_MIN_KEY_CHARACTERS, _MIN_CHANGES, _MIN_LETTERS = 20, 4, 30
 
 
 def _read_prefixes() -> tuple[str, ...]:
@@ -29,21 +26,27 @@ def _read_prefixes() -> tuple[str, ...]:
 
 
 PREFIXES = _read_prefixes()
-_KEY = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, PREFIXES))})([\w.~+/=-]{{{_KEY_CHARACTERS},}})", re.ASCII)
+#: The beginning of a key and what follows it; those of AWS go on in capitals.
+_KEY = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, PREFIXES))})([\w.~+/=-]{{10,}})", re.ASCII)
+_CAPITALS = re.compile(r"[A-Z0-9]{16,}")
 #: A user and a password, in a URL or alone.
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@:]{0,200}:[^\s@]{1,200}(?=@)")
 _USER_AND_PASSWORD = re.compile(r"://[^/\s@]+@|(?<![^/\s:@])[^/\s:@]+:[^/\s:@]+@")
-#: The signature of a URL of cloud storage, and the header of a request.
+#: The signature of a URL of cloud storage, the headers of a request, and a value behind its name.
 _SIGNATURE = re.compile(
     r"(?<=[?&])((?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|sig|Signature)=)[^&\s'\"]{8,}"
 )
 _HEADER = re.compile(
-    r"(?<![\w-])(?:(?:Proxy-)?Authorization|Cookie|[\w-]{0,40}(?:api-key|token))['\"]?:\s{0,9}['\"]?"
-    r"(?:(?:Bearer|Basic|Token)\s{1,9})?([^\s'\"]{8,})",
+    r"(?<![\w-])(?:(?:Proxy-)?Authorization|(?:Set-)?Cookie)['\"]?:\s{0,9}([^\r\n]{4,})", re.IGNORECASE
+)
+_NAMED = re.compile(
+    r"(?<![\w-])[\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)['\"]?\s{0,3}[:=]\s{0,3}['\"]?"
+    r"([^\s'\",;(){}]{8,})",
     re.IGNORECASE,
 )
 #: Without any of these, in lower case, a text has no secret by itself.
-_SIGNS = (*dict.fromkeys(map(str.lower, PREFIXES)), "://", "sig", "authorization", "cookie", "api-key", "token")
+_SIGNS = (*dict.fromkeys(map(str.lower, PREFIXES)), "://", "sig", "authorization", "cookie", "key", "token")
+_SIGNS += ("passw", "secret")
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
 _SECRET_WORDS = {
     *("token", "secret", "password", "passwd", "pwd", "passphrase", "credential", "credentials", "apikey"),
@@ -52,11 +55,11 @@ _SECRET_WORDS = {
 _KEYS = {"api", "access", "secret", "private", "auth", "license"}
 #: The folder in which a shell is, and none.
 _NO_SECRETS = {"PWD", "OLDPWD"}
-#: Options of which a value with a colon is a user and a password.
-_USER_OPTIONS = {"-u", "--user"}
+#: Options of which a value with a colon is a user and a password, of these programs.
+_USER_OPTIONS, _DOWNLOADERS = {"-u", "--user"}, ("curl", "wget")
 _PASSWORD_OPTIONS = {"--pass"}
 #: Options whose value is a secret if it looks like one: ``-p 22`` is a port.
-_MAY_BE_SECRET = re.compile(r"-[pk]|[\w-]{0,40}(?:key|pass)", re.IGNORECASE)
+_MAY_BE_SECRET = re.compile(r"-[pk]|--?[\w-]{0,40}(?:key|pass)", re.IGNORECASE)
 
 
 def names_secret(name: str) -> bool:
@@ -80,18 +83,15 @@ def _redacted_line(line: str) -> str:
     in_lower_case = line.lower()
     if not any(sign in in_lower_case for sign in _SIGNS):
         return line
-    line = _KEY.sub(lambda found: WITHHELD if _is_key(found[1]) else found[0], line)
+    line = _KEY.sub(lambda match: WITHHELD if _is_key(match) else match[0], line)
     line = _CREDENTIALS.sub(WITHHELD, line)
     line = _SIGNATURE.sub(rf"\1{WITHHELD}", line)
-    return _HEADER.sub(lambda found: found[0][: found.start(1) - found.start()] + WITHHELD, line)
+    line = _HEADER.sub(_without_value, line)
+    return _NAMED.sub(lambda match: _without_value(match) if _has_letters_and_digits(match[1]) else match[0], line)
 
 
-def _is_key(rest: str) -> bool:
-    """Return whether what follows a beginning is no words: ``sk-learn-2026`` is."""
-    pieces = re.split(r"[-._~+/=]", rest)
-    if any(len(piece) >= _LONG_WORD for piece in pieces) or not re.search("[A-Za-z]", rest):
-        return True
-    return any(len(piece) >= _KEY_CHARACTERS and is_random(piece, 0.0) for piece in pieces)
+def _without_value(match: re.Match[str]) -> str:
+    return match[0][: match.start(1) - match.start()] + WITHHELD + match[0][match.end(1) - match.start() :]
 
 
 def has_secret(value: str) -> bool:
@@ -99,12 +99,32 @@ def has_secret(value: str) -> bool:
     return bool(_USER_AND_PASSWORD.search(value)) or redacted(value) != value
 
 
-def is_random(value: str, bits: float = _RANDOM_BITS) -> bool:
-    """Return whether a value has letters and digits, and so many bits of Shannon entropy per character."""
-    counts = Counter(value)
-    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
-    has_letters_and_digits = bool(re.search("[A-Za-z]", value) and re.search("[0-9]", value))
-    return has_letters_and_digits and entropy >= bits
+def _is_key(match: re.Match[str]) -> bool:
+    """Return whether what follows a beginning is no name: ``sk-learn-2026`` is one."""
+    prefix, rest = match[1], match[2]
+    if prefix.isupper() and _CAPITALS.match(rest):
+        return True
+    # A token of Slack has numbers alone.
+    return _is_random(rest) or (prefix.startswith("xox") and not re.search("[A-Za-z]", rest))
+
+
+def _is_random(value: str) -> bool:
+    """Return whether a part of a value is so long, and mixes letters and digits so, as only keys do."""
+    for part in re.split(r"[-._~+/=]", value):
+        changes = len(re.findall(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])", part))
+        has_both_cases = part.lower() != part and part.upper() != part
+        is_mixed = changes >= _MIN_CHANGES or (changes > 0 and has_both_cases)
+        if (len(part) >= _MIN_KEY_CHARACTERS and is_mixed) or (len(part) >= _MIN_LETTERS and part.isalpha()):
+            return True
+    return False
+
+
+def _has_letters_and_digits(value: str) -> bool:
+    try:
+        float(value.rstrip("%,;"))
+    except ValueError:
+        return bool(re.search("[A-Za-z]", value) and re.search("[0-9]", value))
+    return False
 
 
 def secrets_in(arguments: Sequence[str]) -> list[str]:
@@ -113,14 +133,17 @@ def secrets_in(arguments: Sequence[str]) -> list[str]:
 
 
 def _secrets_in(arguments: Sequence[str]) -> Iterator[str]:
+    downloads = any(argument.rpartition("/")[2] in _DOWNLOADERS for argument in arguments)
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, value = argument.partition("=")
-        given = value or ("" if following.startswith("-") else following)
-        if _tells_secret(name, given):
+        given = value
+        if not value and name.startswith("-") and not following.startswith("-"):
+            given = following
+        if _tells_secret(name, given) or (downloads and name in _USER_OPTIONS and ":" in given.strip(":")):
             yield name
         elif _USER_AND_PASSWORD.search(argument):
             yield "a URL with a password"
-        elif _KEY.search(argument) and has_secret(argument):
+        elif any(map(_is_key, _KEY.finditer(argument))):
             yield "the key of a service"
         elif has_secret(argument):
             yield "a secret"
@@ -131,13 +154,9 @@ def _secrets_in(arguments: Sequence[str]) -> Iterator[str]:
 def _tells_secret(name: str, value: str) -> bool:
     if len(value) < SHORTEST_SECRET or value.isdigit() or SWITCH.fullmatch(value):
         return False
-    if name in _USER_OPTIONS:
-        user, _, password = value.partition(":")
-        return bool(user and password) and not password.isdigit() and "/" not in value
     if names_secret(name) or name in _PASSWORD_OPTIONS:
         return True
-    may_be_one = _MAY_BE_SECRET.fullmatch(name) and "/" not in value
-    return bool(may_be_one) and len(value) >= _RANDOM_CHARACTERS and is_random(value)
+    return bool(_MAY_BE_SECRET.fullmatch(name)) and "/" not in value and _is_random(value)
 
 
 def _secrets_inside(argument: str) -> Iterator[str]:
@@ -147,7 +166,7 @@ def _secrets_inside(argument: str) -> Iterator[str]:
             pairs = json.loads(argument, object_pairs_hook=lambda pairs: pairs)
         except ValueError:
             pairs = []
-        yield from _secrets_of_pairs(pairs)
+        yield from _secrets_in_pairs(pairs)
     elif " " in argument:
         try:
             inner_arguments = shlex.split(argument)
@@ -156,7 +175,7 @@ def _secrets_inside(argument: str) -> Iterator[str]:
         yield from _secrets_in(inner_arguments)
 
 
-def _secrets_of_pairs(content: object) -> Iterator[str]:
+def _secrets_in_pairs(content: object) -> Iterator[str]:
     if not isinstance(content, list):
         return
     for item in content:
@@ -164,4 +183,4 @@ def _secrets_of_pairs(content: object) -> Iterator[str]:
             if _tells_secret(item[0], item[1]):
                 yield item[0]
         else:
-            yield from _secrets_of_pairs(item[1] if isinstance(item, tuple) else item)
+            yield from _secrets_in_pairs(item[1] if isinstance(item, tuple) else item)

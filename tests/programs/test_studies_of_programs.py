@@ -25,7 +25,7 @@ ERRORS = {
     "a command that no shell reads": ('"{python} train.py', "\"{python} 'train.py"),
     "a secret in the command": ("--rank {rank}", "--api-key abcdef"),
     "a secret in the environment": ("  launch:", "  environment: {HF_TOKEN: abcdef}\n  launch:"),
-    "a secret in a factor": ("factors: {width: [1, 2]", "factors: {width: [1, hf_abcdefghijklmnopqrst]"),
+    "a secret in a factor": ("factors: {width: [1, 2]", "factors: {width: [1, hf_aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH]"),
     "a secret in an included setting": (
         "factors:",
         "include: [{width: sk-abcdefghijklmnopqrstuvwxyzabcdefghi}]\nfactors:",
@@ -121,6 +121,8 @@ def test_a_program_on_cpus_that_is_not_told_of_several_processes_is_not_run_as_s
         ("per-node", "torchrun --nproc-per-node {devices_per_node} train.py", 1),
         ("per-node", "torchrun --nnodes {nodes} --nproc-per-node 1 --rdzv-endpoint node1:2000 train.py", 2),
         ("per-node", "accelerate launch --main_process_ip {host_0} train.py", 2),
+        ("per-node", "accelerate launch --config_file two_nodes.yaml train.py", 2),
+        ("per-node", "torchrun --standalone --master-port {port_0} train.py", 1),
         ("per-rank", "{python} train.py", 2),
         ("first-node", "mpirun --hostfile hosts {python} train.py", 2),
     ],
@@ -129,6 +131,7 @@ def test_a_program_of_several_nodes_is_told_of_the_others(tmp_path, launch, comm
     """Each node would train for itself, and the samples of all would be counted as those of one job."""
     text = STUDY.replace("launch: per-rank", f"launch: {launch}").replace("devices_per_node", "nodes")
     text = text.replace("{python} train.py --width {width} --steps {steps} --rank {rank}", command)
+    text = text.replace("  launch:", "  timing: megatron\n  launch:")
     text = text.replace("width: [1, 2], ", "").replace("nproc-per-node {nodes}", "nproc-per-node {devices_per_node}")
     plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("slurm", [OWN_PROGRAM]))
     assert len(plan.runnable) == can_run

@@ -41,6 +41,15 @@ ACCEPTED = [
     ["--rdzv-endpoint", "node1:29500"],
     ["--config", '{"lr": 0.1, "max_tokens": 4096}'],
     ["--name", "sk-learn-forest"],
+    ["--model", "hf_mobilenetv2"],
+    ["--model", "sk-resnet50imagenet"],
+    ["--output", "runs/hf_2024-01-15_001"],
+    ["--prompt", "Write about the secret garden"],
+    ["--notes", "token embedding size"],
+    ["-p", "bs32-lr0.1-run1"],
+    ["--monitor-key", "val_accuracy_top1"],
+    ["--key", "imagenet1k-train"],
+    ["docker", "run", "-u", "root:video", "image"],
     ["--data", "https://store.example.com/x?version=3"],
 ]
 
@@ -68,11 +77,18 @@ def test_a_key_of_a_service(prefix):
     ("line", "shown"),
     [
         ("fetch https://me:pa55@host/x now", f"fetch https://{WITHHELD}@host/x now"),
-        (f"> authorization: Bearer {RANDOM}\n", f"> authorization: Bearer {WITHHELD}\n"),
+        (f"> authorization: Bearer {RANDOM}\n", f"> authorization: {WITHHELD}\n"),
         (f'{{"x-api-key": "{RANDOM}"}}', f'{{"x-api-key": "{WITHHELD}"}}'),
         (f"GET https://b/x?a=1&X-Amz-Signature={RANDOM}&c=2", f"GET https://b/x?a=1&X-Amz-Signature={WITHHELD}&c=2"),
         ("sk-learn-forest at https://host/x?page=3", "sk-learn-forest at https://host/x?page=3"),
         ("tokens/s: 123456.5, time: 12:30:05", "tokens/s: 123456.5, time: 12:30:05"),
+        ("ms per token: 12.345678 loss/token: 0.12345678", "ms per token: 12.345678 loss/token: 0.12345678"),
+        ('"time_per_token": 0.00123456,', '"time_per_token": 0.00123456,'),
+        ("pad_token: <|endoftext|>, key: attention", "pad_token: <|endoftext|>, key: attention"),
+        ("Cookie: theme=dark; session=abc", f"Cookie: {WITHHELD}"),
+        ("Namespace(lr=0.1, token='abcdefgh1234')", f"Namespace(lr=0.1, token='{WITHHELD}')"),
+        ("db password: hunter22x, next", f"db password: {WITHHELD}, next"),
+        ("https://me:pa/ss@host/x", f"https://{WITHHELD}@host/x"),
     ],
 )
 def test_what_a_program_prints_is_shown_without_secrets(line, shown):
