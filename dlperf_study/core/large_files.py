@@ -14,21 +14,19 @@ from dlperf_study.core.writing import naming, replacing
 #: without a newline is one line.
 TAIL_BYTES, LONGEST_LINE = 1 << 18, 1000
 #: How much of a file is rewritten at a time, in an encoding in which each byte is a character.
-_BLOCK_BYTES, _BYTES = 1 << 20, "latin-1"
-
-
-#: Systems of files that the kernel makes when they are read, of which some never end.
+_BLOCK_BYTES, _BYTE_ENCODING = 1 << 20, "latin-1"
+#: Folders of files that the kernel makes when they are read.
 _MADE_BY_KERNEL = ("/proc", "/sys")
 
 
 def require_end(path: Path) -> None:
-    """Raise OSError for a device, a pipe or a file of the kernel, which may be endless.
+    """Raise OSError for a device, a pipe or a file of /proc and /sys, which may be endless.
 
     What is missing, and a folder, are left to whoever opens it.
     """
     if not path.exists() or path.is_dir():
         return
-    devices = [os.stat(folder).st_dev for folder in _MADE_BY_KERNEL if os.path.exists(folder)]
+    devices = [os.stat(folder).st_dev for folder in _MADE_BY_KERNEL if os.path.ismount(folder)]
     if not path.is_file() or path.stat().st_dev in devices:
         raise OSError(errno.EINVAL, "is a pipe, a socket, a device or a file of the kernel", str(path))
 
@@ -60,13 +58,13 @@ def rewrite_lines(path: Path, rewritten: Callable[[str], str]) -> None:
         file.seek(0)
         with naming(path), replacing(path) as unfinished, open(unfinished, "wb") as changed:
             for block in _blocks_of_lines(file):
-                changed.write(rewritten(block).encode(_BYTES))
+                changed.write(rewritten(block).encode(_BYTE_ENCODING))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _blocks_of_lines(file: BinaryIO) -> Iterator[str]:
     while block := file.read(_BLOCK_BYTES) + file.readline(_BLOCK_BYTES):
-        yield block.decode(_BYTES)
+        yield block.decode(_BYTE_ENCODING)
 
 
 def replace_in_file(path: Path, texts: Sequence[str], replacement: str) -> None:

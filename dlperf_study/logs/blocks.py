@@ -76,7 +76,8 @@ class LogSource:
                 is_compressed = file.peek(2)[:2] == GZIP_MAGIC
                 opened = stack.enter_context(gzip.GzipFile(fileobj=file)) if is_compressed else file
             except OPENING_ERRORS as error:
-                raise LogError(f"{self}: can't be read: {error}") from error
+                reason = getattr(error, "strerror", None) or error
+                raise LogError(f"{self}: can't be read: {reason}") from error
             yield opened
 
 

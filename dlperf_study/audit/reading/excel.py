@@ -17,10 +17,11 @@ from dlperf_study.core.wording import list_first
 #: A sheet of more cells, and a file that is unpacked to more bytes, is refused before it is read into memory.
 MOST_CELLS, MOST_BYTES = 2_000_000, 512_000_000
 #: The rows of a sheet in Excel, and how many empty rows, cells and texts a file may have.
-MOST_ROWS, MOST_EMPTY = 1 << 20, 100_000
-#: The beginnings of rows, cells and shared texts, what makes a cell or a text one that is not empty, and row numbers.
-_ITEMS, _FILLED = re.compile(rb"<(?:row|c|si)[\s/>]"), re.compile(rb"<(?:v|t|f)[\s>]")
-_ROWS = re.compile(rb"<row[^<>]{0,1000}?\br=[\"'](\d+)")
+MAX_ROWS, MAX_EMPTY = 1 << 20, 100_000
+#: The beginnings of rows, of cells and shared texts, and of what is in one that is not empty; and the numbers of rows.
+_ROW, _CELL = re.compile(rb"<(?:\w{1,9}:)?row[\s/>]"), re.compile(rb"<(?:\w{1,9}:)?(?:c|si)[\s/>]")
+_FILLED = re.compile(rb"<(?:\w{1,9}:)?(?:v|t|f)[\s>]")
+_ROW_NUMBER = re.compile(rb"<(?:\w{1,9}:)?row[^<>]{0,1000}?\br=[\"'](\d+)")
 _BLOCK_BYTES = 1 << 20
 #: The rows of a sheet that have a text, each with its line and its fields from the first column on.
 Rows = list[tuple[int, tuple[str, ...]]]
@@ -39,30 +40,32 @@ def sheets(path: Path) -> dict[str, Rows]:
         with closing(load(path, read_only=True)) as formulas, closing(load(path, True, data_only=True)) as values:
             _require_values(formulas, values)
             return {sheet.title: _rows(sheet) for sheet in values.worksheets}
-    except TableError:
+    except (TableError, MemoryError):
         raise
     except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
         raise TableError(f"not an Excel file: {error}") from None
 
 
 def _require_few_empty_cells(archive: zipfile.ZipFile) -> None:
-    """Refuse a file that is mostly empty cells, which take as long as others to be read."""
+    """Reject a file of many empty cells, which take as long as others to be read."""
     size = sum(member.file_size for member in archive.infolist())
     if size > MOST_BYTES:
         raise TableError(f"has {size / 1e6:.0f} MB when unpacked; the maximum is {MOST_BYTES / 1e6:.0f} MB")
-    items = filled = 0
+    rows = cells = filled = 0
     for member in archive.infolist():
         if not member.filename.endswith(".xml"):
             continue
         with archive.open(member) as file:
             while block := file.read(_BLOCK_BYTES):
-                items += len(_ITEMS.findall(block))
+                rows += len(_ROW.findall(block))
+                cells += len(_CELL.findall(block))
                 filled += len(_FILLED.findall(block))
-                for row in _ROWS.findall(block):
-                    if len(row) > len(str(MOST_ROWS)) or int(row) > MOST_ROWS:
-                        raise TableError(f"has a row {row.decode()[:20]}; a sheet has at most {MOST_ROWS:,}")
-    if items > filled + MOST_EMPTY:
-        raise TableError(f"has {items - filled:,} empty rows, cells and texts; delete those outside the table")
+                for row in _ROW_NUMBER.findall(block):
+                    if len(row) > len(str(MAX_ROWS)) or int(row) > MAX_ROWS:
+                        raise TableError(f"has a row {row.decode()[:20]}; a sheet has at most {MAX_ROWS:,}")
+    empty = max(0, rows - cells) + max(0, cells - filled)
+    if empty > MAX_EMPTY:
+        raise TableError(f"has {empty:,} empty rows, cells and texts; delete those outside the table")
 
 
 def _require_values(formulas: Any, values: Any) -> None:
