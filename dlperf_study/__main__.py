@@ -16,6 +16,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     # `python -m` puts the current folder first, which may hold downloaded files, such as a signal.py.
-    if not (sys.flags.safe_path or __file__.startswith(sys.path[0])):
+    if not sys.flags.safe_path and __file__ != f"{sys.path[0]}/dlperf_study/__main__.py":
         del sys.path[0]
     sys.exit(main())

@@ -51,12 +51,14 @@ def home(tmp_path: Path) -> Path:
 
 def executed_by(folder: Path, home: Path, *arguments: str) -> str:
     """Return which of the files a command executed that was called in a folder."""
-    log = home / "executed"
+    log, temporary = home / "executed", home / ("t" * 80)
     log.touch()
+    # Beside a long path of temporary files, in which no socket can be.
+    temporary.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "dlperf_study", *arguments],
         cwd=folder,
-        env={**os.environ, **shared_machine(), "HOME": str(home), "EXECUTED": str(log)}
+        env={**os.environ, **shared_machine(), "HOME": str(home), "EXECUTED": str(log), "TMPDIR": str(temporary)}
         | {OUTPUTS_VARIABLE: str(home / "outputs")},
         capture_output=True,
         text=True,

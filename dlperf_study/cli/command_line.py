@@ -89,7 +89,7 @@ def _continuation(options: argparse.Namespace) -> str:
     rerun = ""
     if getattr(options, "rerun", False):
         rerun = " without --rerun (RERUN=1 with make)"
-    # Only after a study is interrupted are the launchers needed, which take a while to import.
+    # psutil takes a while to import, and only this needs it.
     from dlperf_study.machines.supervision.processes import orphan_names
 
     left = ", ".join(orphan_names())

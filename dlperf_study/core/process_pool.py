@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,6 +18,8 @@ Result = TypeVar("Result")
 _QUEUED_RESULTS = 4
 #: With this variable, Python imports nothing from the current folder.
 SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
+#: multiprocessing adds 32 characters for a folder and a socket.
+LONGEST_FOLDER = 70
 
 
 def processes_for(tasks: int) -> int:
@@ -25,13 +28,20 @@ def processes_for(tasks: int) -> int:
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
-    """Start Python processes that import nothing from the current folder, which may have a downloaded ``socket.py``."""
-    earlier = os.environ.get(SAFE_PATH_VARIABLE)
+def starting_server() -> Iterator[None]:
+    """Let servers of processes start safely, and where they can.
+
+    They import nothing from the current folder, which may have a downloaded ``socket.py``. Their socket is in a folder
+    with a short path: that of a socket has 107 characters at most.
+    """
+    earlier, earlier_folder = os.environ.get(SAFE_PATH_VARIABLE), tempfile.tempdir
     os.environ[SAFE_PATH_VARIABLE] = "1"
+    if len(tempfile.gettempdir()) > LONGEST_FOLDER:
+        tempfile.tempdir = "/tmp"
     try:
         yield
     finally:
+        tempfile.tempdir = earlier_folder
         del os.environ[SAFE_PATH_VARIABLE]
         if earlier is not None:
             os.environ[SAFE_PATH_VARIABLE] = earlier
@@ -49,7 +59,7 @@ def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task
     # A fork would copy the threads of a library in the middle of their work.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([function.__module__])
-    with safe_path():
+    with starting_server():
         resource_tracker.ensure_running()
         forkserver.ensure_running()
     # Interrupts are left to this process.

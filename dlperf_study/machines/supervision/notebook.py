@@ -66,7 +66,7 @@ def absent_module(name: str) -> Iterator[None]:
 
 def start_server() -> None:
     """Start the server of notebooks, which imports while this process does other work."""
-    with process_pool.safe_path():
+    with process_pool.starting_server():
         # With the server of notebooks it would unblock the signals of that.
         resource_tracker.ensure_running()
         with _interruptions_deferred():
@@ -136,6 +136,10 @@ class NotebookProcess:
     def processor_seconds(self) -> float:
         """Return the processor time of all its processes."""
         return processes.processor_seconds(self._process.pid)
+
+    def waits_for_disk(self) -> bool:
+        """Return whether one of its processes waits for a disk."""
+        return processes.waits_for_disk(self._process.pid)
 
     def errors(self) -> str:
         """Return what the process printed, or its reason."""

@@ -25,7 +25,7 @@ AGENT = "dlperf_study.machines.node_agent.agent"
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: In the environment of the notebook processes and kernels that one controller started.
 CONTROLLER_MARK = "DLPERF_STUDY_CONTROLLER_MARK"
-KILL_SECONDS = 10.0
+KILL_SECONDS, MAX_ENDING_SECONDS = 10.0, 60.0
 POLL_SECONDS = 0.01
 
 
@@ -82,7 +82,12 @@ def end_orphans() -> tuple[str, ...]:
 
 def orphan_names() -> list[str]:
     """Return ``pid: program`` of what dead controllers have left on this machine."""
-    return [_name(process) for process in _orphans() if _is_alive(process)]
+    names = []
+    for process in _orphans():
+        with suppress(psutil.NoSuchProcess):
+            if _is_alive(process):
+                names.append(_name(process))
+    return names
 
 
 def _orphans() -> list[psutil.Process]:
@@ -121,7 +126,12 @@ def end_children() -> list[str]:
     """End all processes below this one; return ``pid: program``."""
     # A process that is just starting a program has no environment that can be read, so its mark would not be found.
     ended: list[str] = []
-    while children := [child for child in psutil.Process().children() if _is_alive(child)]:
+    # A process that waits for a device can't be ended.
+    deadline = time.monotonic() + MAX_ENDING_SECONDS
+    while time.monotonic() < deadline:
+        children = [child for child in psutil.Process().children() if _is_alive(child)]
+        if not children:
+            break
         processes: dict[int, psutil.Process] = {}
         for child in children:
             with suppress(psutil.NoSuchProcess):
@@ -155,15 +165,24 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
 
 
 def processor_seconds(pid: int | None) -> float:
-    """Return the processor time of a process and of all below it, in seconds."""
+    """Return the processor time of a process and of all below it, also of those that have ended, in seconds."""
     seconds = 0.0
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         for candidate in (process, *process.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                times = candidate.cpu_times()
-                seconds += times.user + times.system
+                seconds += sum(candidate.cpu_times()[:4])
     return seconds
+
+
+def waits_for_disk(pid: int | None) -> bool:
+    """Return whether a process, or one below it, waits for a disk or a file server."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for candidate in (process, *process.children(recursive=True)):
+            if candidate.status() == psutil.STATUS_DISK_SLEEP:
+                return True
+    return False
 
 
 def stopped_names(pid: int | None) -> list[str]:

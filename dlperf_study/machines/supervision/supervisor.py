@@ -1,4 +1,4 @@
-"""A process above another one, which ends all that this leaves, in whatever way it ends.
+"""Supervise a process: adopt and end every process that it leaves.
 
 A mark in the environment finds most processes, but a program may start one with an empty environment, or overwrite its
 own as ``setproctitle`` does. Parents are known to the system: a process whose parent dies becomes a child of the
@@ -6,6 +6,7 @@ nearest process above that adopts orphans, as this one does.
 """
 
 import os
+import resource
 import select
 import signal
 import sys
@@ -40,9 +41,13 @@ def supervise(run: Callable[[], None], lifeline: int | None = None, grace_second
         os.dup2(nothing.fileno(), STANDARD_INPUT)
         os.dup2(nothing.fileno(), STANDARD_OUTPUT)
     code = _wait_for(child, lifeline)
+    # The child's id may be another process's from now on.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     processes.await_children(grace_seconds)
     processes.end_children()
     if code < 0:
+        # The child has left its memory on the disk, if that is wanted.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
@@ -60,7 +65,9 @@ def _run_and_exit(run: Callable[[], None]) -> NoReturn:
         run()
         code = 0
     except SystemExit as ending:
-        code = int(ending.code or 0)
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+        if isinstance(ending.code, str):
+            sys.stderr.write(f"{ending.code}\n")
     except BaseException:
         traceback.print_exc()
     finally:
