@@ -55,11 +55,13 @@ def untold_processes(program: Program, configuration: Configuration) -> str:
 
 
 def untold_nodes(program: Program, configuration: Configuration) -> str:
-    """Return that a program which is started on each node is not told of the others: each would train for itself."""
-    if program.launch != PER_NODE or configuration.nodes == 1 or program.tells_nodes:
+    """Return that nothing tells a program of the other nodes that start it."""
+    # The recorder counts the ranks itself.
+    is_counted = program.records_steps or program.launch != PER_NODE
+    if is_counted or configuration.nodes == 1 or program.tells_nodes:
         return ""
     return (
-        f"each of {configuration.nodes} nodes starts it, and none is told of the others: name {{nodes}}, {{node}} and "
+        f"{configuration.nodes} nodes start it, and nothing in it names the others: write {{nodes}}, {{node}} and "
         "{host_0} in program.command, for torchrun as --nnodes {nodes} --node-rank {node} --master-addr {host_0} "
         "--master-port {port_0}"
     )

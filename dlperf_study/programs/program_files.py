@@ -25,8 +25,8 @@ from dlperf_study.study.program import Program, find_placeholders
 
 #: Larger files are data: they stay where they are.
 MOST_BYTES, MOST_FILES = 50 << 20, 20_000
-#: A folder with more, outputs included, is none of a program: / or a home folder.
-MOST_LISTED = 5 * MOST_FILES
+#: A folder with more files is none of a program.
+MAX_LISTED = 5 * MOST_FILES
 #: The names of what is kept in the folder of a program.
 DECLARATION, ARCHIVE = "program.json", "files.tar.gz"
 #: What programs write, and no part of them, in a folder that git does not know.
@@ -69,13 +69,13 @@ def program_files(program: Program, source: str) -> list[Path]:
     Raises StudyFileError where they are too many or too large to be copied for every run.
     """
     folder = Path(program.folder)
-    if folder in (Path("/"), Path.home()):
-        raise StudyFileError(f"{source}: program.folder is {folder}: name the folder of your script")
+    if folder in (Path("/"), Path("~").expanduser()):
+        raise StudyFileError(f"{source}: program.folder is {folder}: move your script into a folder of its own")
     paths = _listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder)
-    listed = sorted(islice(paths, MOST_LISTED + 1))
-    if len(listed) > MOST_LISTED:
+    listed = sorted(islice(paths, MAX_LISTED + 1))
+    if len(listed) > MAX_LISTED:
         raise StudyFileError(
-            f"{source}: program.folder {folder} has more than {MOST_LISTED:,} files: name the folder of your script"
+            f"{source}: program.folder {folder} has more than {MAX_LISTED:,} files: name the folder of your script"
         )
     kept_secrets = _untracked_secrets(folder, listed)
     files = [path for path in listed if path not in kept_secrets and not _is_of_studies(path, program)]
@@ -219,7 +219,10 @@ def _listed_by_git(folder: Path) -> Iterator[Path]:
 
 def _walked(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in NOT_PROGRAM and not (Path(parent) / name).is_symlink()]
+        for name in [*folders]:
+            folder_below = Path(parent, name)
+            if name in NOT_PROGRAM or folder_below.is_symlink() or folder_below == outputs_folder():
+                folders.remove(name)
         for name in names:
             path = Path(parent, name)
             if path.is_symlink() or path.is_file():

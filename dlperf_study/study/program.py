@@ -37,12 +37,14 @@ DERIVED_PLACEHOLDERS = (
     *("hostfile", "hosts"),
 )
 #: What tells a program that other nodes train.
-_OF_NODES = {"nodes", "processes", "world_size", "node", "rank", "hostfile", "hosts"}
-_OTHER_NODES = re.compile(r"(host|interface|devices|port|server_host)_\d+$")
+_NODE_NAMES = {"nodes", "processes", "world_size", "node", "rank", "hostfile", "hosts"}
 #: What tells a program how many processes train.
-_OF_PROCESSES = _OF_NODES | {"devices_per_node", "local_rank", "tensor_parallel", "pipeline_parallel"}
-#: What the names of variables of Slurm and of process managers of MPI begin with.
-_OF_QUEUES = ("SLURM_", "PMI", "OMPI_")
+_PROCESS_NAMES = _NODE_NAMES | {"devices_per_node", "local_rank", "tensor_parallel", "pipeline_parallel"}
+#: What a command or the name of a variable has that says by itself where the other nodes are.
+_NODES_BY_HAND = re.compile(
+    r"--(?:nnodes|num[-_]machines|num[-_]nodes|nodes|rdzv|config[-_]file|hostfile|hosts|master[-_]addr)|MASTER_ADDR|NODE_RANK|"
+    r"WORLD_SIZE|TF_CONFIG|(?:SLURM|PMI|OMPI|FLUX|PALS|LSB|PBS|PADDLE|DMLC|COORDINATOR|JAX)_"
+)
 #: ``{{`` and ``}}`` are braces.
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z]\w*)\}", re.IGNORECASE | re.ASCII)
 _BRACES = {"{{": "{", "}}": "}"}
@@ -105,14 +107,14 @@ class Program:
     @property
     def tells_processes(self) -> bool:
         """Whether its command or environment has the number of processes."""
-        return any(name in _OF_PROCESSES or _OTHER_NODES.match(name) for name in self._filled_in)
+        return any(name in _PROCESS_NAMES or _is_filled_in_at_start(name) for name in self._filled_in)
 
     @property
     def tells_nodes(self) -> bool:
-        """Whether its command or environment can say that there are other nodes, or a queue's variables are passed."""
-        if any(name.startswith(_OF_QUEUES) for name in self.pass_environment):
+        """Whether its command or its variables can say where other nodes are."""
+        if any(map(_NODES_BY_HAND.search, (self.command, *self.environment, *self.pass_environment))):
             return True
-        return any(name in _OF_NODES or _OTHER_NODES.match(name) for name in self._filled_in)
+        return any(name in _NODE_NAMES or name.startswith("host_") for name in self._filled_in)
 
     @property
     def _filled_in(self) -> list[str]:
@@ -191,6 +193,10 @@ class Program:
             del declared[name]
         content = json.dumps({**declared, "files": files_digest}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _is_filled_in_at_start(name: str) -> bool:
+    return name != "run" and bool(_AT_THE_START.fullmatch(name))
 
 
 def find_placeholders(text: str) -> Iterator[str]:
