@@ -42,10 +42,11 @@ LONGEST_FILES = {
     "training/models/test_arcface.py",
     "training/models/test_networks.py",
 }
-#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser, programs of users or whole
-#: studies, or make environments.
+#: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser, programs of users, whole
+#: studies or divided models, or make environments.
 CI_FILES = {
     "api/test_explorer.py",
+    "execution/test_faults.py",
     "execution/test_largest_batch.py",
     "programs/recorder/test_callbacks.py",
     "programs/test_examples.py",
@@ -63,11 +64,14 @@ CI_FILES = {
     "test_installed_package.py",
     "test_lab.py",
     "test_setup.py",
+    "training/frameworks/test_torch_pipeline.py",
+    "training/frameworks/test_torch_tensor.py",
+    "training/frameworks/test_torch_zero.py",
+    "training/frameworks/test_transformer_ranks.py",
 }
 #: Files of real starts of frameworks, launchers and layouts.
 MATRIX_FILES = LONGEST_FILES | {
     "core/test_streams.py",
-    "execution/test_faults.py",
     "execution/test_gpu_machines.py",
     "execution/test_resume.py",
     "execution/test_watching.py",
@@ -85,10 +89,6 @@ MATRIX_FILES = LONGEST_FILES | {
     "training/frameworks/test_paddle_training.py",
     "training/frameworks/test_paddle_zero.py",
     "training/frameworks/test_synchronous_servers.py",
-    "training/frameworks/test_torch_pipeline.py",
-    "training/frameworks/test_torch_tensor.py",
-    "training/frameworks/test_torch_zero.py",
-    "training/frameworks/test_transformer_ranks.py",
     "training/frameworks/test_tuning.py",
     "training/models/test_tensorflow_networks.py",
     "training/models/test_torch_networks.py",
