@@ -39,7 +39,13 @@ TESTS = {
     "disturbed by background load: …": ("dataset/test_run_diagnostics.py",),
     "there is no plan yet; …": ("cli/test_cli.py",),
     "building the report of study …": ("machines/supervision/test_locks.py",),
-    "… raised …": ("report/pages/test_pages.py",),
+    "… stands still: …": ("report/pages/test_notebooks.py",),
+    "… raised …": ("report/pages/test_notebooks.py",),
+    "… no metadata of these logs …": ("logs/ingest/test_identification.py",),
+    "no line of training in a known format": ("logs/ingest/test_refused_runs.py",),
+    "… is a measured study; …": ("logs/ingest/test_ingestion.py",),
+    "no run can be used; …": ("cli/test_cli_ingest.py",),
+    "takes more than … s": ("core/test_reading_limits.py",),
 }
 
 

@@ -39,7 +39,7 @@ TEMPLATE = "study"
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
 #: A notebook that uses less processor time in so many seconds stands still; how often that is looked at.
-STILL_SECONDS, LEAST_USED_SECONDS, LOOK_SECONDS = 120.0, 0.2, 5.0
+STILL_SECONDS, MIN_USED_SECONDS, LOOK_SECONDS = 120.0, 0.2, 5.0
 #: The notebooks that take longest, which begin first, so that none of the others waits for them at the end.
 LONGEST = ("quality", "scaling")
 #: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
@@ -210,7 +210,7 @@ def _next_done(running: list[NotebookProcess]) -> NotebookProcess:
         for process in running:
             since, used_seconds = last_work[id(process)]
             seconds = process.processor_seconds()
-            if seconds >= used_seconds + LEAST_USED_SECONDS:
+            if seconds >= used_seconds + MIN_USED_SECONDS or process.waits_for_disk():
                 last_work[id(process)] = (time.monotonic(), seconds)
             elif time.monotonic() > since + STILL_SECONDS:
                 reason = "; ".join(process.stopped()) or f"no processor was used for {STILL_SECONDS:.0f} s"

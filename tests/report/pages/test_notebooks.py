@@ -62,6 +62,6 @@ def test_a_notebook_that_stands_still_is_named_with_the_reason(tmp_path, monkeyp
     monkeypatch.setattr(pages, "STILL_SECONDS", 2.0)
     monkeypatch.setattr(pages, "LOOK_SECONDS", 0.5)
     # A kernel that starts beside other tests may have to wait for a processor.
-    monkeypatch.setattr(pages, "LEAST_USED_SECONDS", 0.05)
+    monkeypatch.setattr(pages, "MIN_USED_SECONDS", 0.05)
     with pytest.raises(ReportError, match=rf"page\.ipynb: stands still: .*{reason}"):
         execute_notebook(tmp_path, cell)
