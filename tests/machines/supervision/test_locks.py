@@ -112,3 +112,11 @@ def test_a_holder_is_named_only_if_the_process_with_its_id_is_that_one(tmp_path,
         with pytest.raises(BusyError) as busy:
             lock(path, "measuring", "would mix").__enter__()
     assert str(busy.value).replace(pid, "{pid}") == snapshot
+
+
+def test_a_holder_on_another_machine_is_named_with_that(tmp_path):
+    path = tmp_path / "lock"
+    with lock(path, "measuring", "would mix"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "elsewhere"}))
+        with pytest.raises(BusyError, match=r"process \d+ is measuring on elsewhere; two at once would mix"):
+            lock(path, "measuring", "would mix").__enter__()
