@@ -44,7 +44,7 @@ SYNCHRONOUS = ("all_reduce", COLLECTIVES)
 #: Fewer steps may have equal times by chance, on a clock of microseconds.
 MAX_EQUAL_STEPS = 10
 #: By how much such ranks of one node may begin their windows apart: a constant, and steps.
-MAX_APART_SECONDS, MAX_APART_STEPS = 1.0, 5
+MAX_APART_SECONDS, MAX_APART_STEPS = 2.0, 5
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
 LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
