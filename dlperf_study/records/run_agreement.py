@@ -18,7 +18,7 @@ from dlperf_study.core.errors import RecordError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.records import lines, rank_log, run_file
-from dlperf_study.study.communication import COLLECTIVES
+from dlperf_study.study.communication import SYNCHRONOUS
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.layout import OF_COPIES, OF_REPLICA, Layout
@@ -39,8 +39,6 @@ ORDER = [lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATI
 ORDER += [lines.COMMUNICATION_ALONE, lines.INPUT]
 #: Why a run of data parallelism failed whose ranks have parameters of their own.
 TRAINED_APART = "the ranks ended with different parameters: their gradients were not communicated"
-#: Ranks that communicate so wait for each other in each step.
-SYNCHRONOUS = ("all_reduce", COLLECTIVES)
 #: Fewer steps may have equal times by chance, on a clock of microseconds.
 MAX_EQUAL_STEPS = 10
 #: By how much such ranks of one node may begin their windows apart: a constant, and steps.

@@ -10,6 +10,8 @@ ALL_REDUCE: Final = "all_reduce"
 SYNCHRONOUS_PUSH_PULL: Final = "synchronous_push_pull"
 #: Collectives of several kinds or among several groups of ranks: each is in ``collective_operations`` of the rank log.
 COLLECTIVES: Final = "collectives"
+#: Ranks that communicate so wait for each other in each step.
+SYNCHRONOUS = ("all_reduce", COLLECTIVES)
 Communication = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull", "collectives"]
 #: Of a user's program, which may communicate without anybody knowing how.
 UNKNOWN_COMMUNICATION: Final = "unknown"

