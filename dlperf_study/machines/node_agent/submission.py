@@ -133,7 +133,8 @@ class Node:
         return self.name or "this machine"
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """Return the argv that runs the node's Python with these arguments there; it imports no files beside data."""
+        """Return the argv that runs the node's Python with these arguments there."""
+        # -P: it imports nothing from the folder in which it starts.
         return self.command(self.python, "-P", *arguments)
 
     def command(self, *argv: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -117,9 +117,7 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 def await_children(seconds: float) -> None:
     """Wait until this process has no child that runs, at most some seconds."""
-    deadline = time.monotonic() + seconds
-    while any(map(_is_alive, psutil.Process().children())) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+    _await(psutil.Process().children, seconds)
 
 
 def end_children() -> list[str]:
@@ -142,8 +140,12 @@ def end_children() -> list[str]:
 
 def await_marked(variable: str, value: str, seconds: float) -> None:
     """Wait until no process with this mark runs, at most some seconds."""
+    _await(lambda: marked(variable, value), seconds)
+
+
+def _await(running: Callable[[], Iterable[psutil.Process]], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while any(map(_is_alive, marked(variable, value))) and time.monotonic() < deadline:
+    while any(map(_is_alive, running())) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
 
 
@@ -158,42 +160,43 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
             name = _name(process)
             process.kill()
             names.append(name)
-    deadline = time.monotonic() + KILL_SECONDS
-    while any(map(_is_alive, processes)) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+    _await(lambda: processes, KILL_SECONDS)
     return names
 
 
 def processor_seconds(pid: int | None) -> float:
     """Return the processor time of a process and of all below it, also of those that have ended, in seconds."""
     seconds = 0.0
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for candidate in (process, *process.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                seconds += sum(candidate.cpu_times()[:4])
+    for process in _with_descendants(pid):
+        with suppress(psutil.NoSuchProcess):
+            seconds += sum(process.cpu_times()[:4])
     return seconds
 
 
 def waits_for_disk(pid: int | None) -> bool:
     """Return whether a process, or one below it, waits for a disk or a file server."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for candidate in (process, *process.children(recursive=True)):
-            if candidate.status() == psutil.STATUS_DISK_SLEEP:
-                return True
-    return False
+    return bool(_names_in_state(pid, psutil.STATUS_DISK_SLEEP))
 
 
 def stopped_names(pid: int | None) -> list[str]:
     """Return ``pid: program`` of all that a signal stopped."""
+    return _names_in_state(pid, psutil.STATUS_STOPPED)
+
+
+def _names_in_state(pid: int | None, state: str) -> list[str]:
     names = []
+    for process in _with_descendants(pid):
+        with suppress(psutil.NoSuchProcess):
+            if process.status() == state:
+                names.append(_name(process))
+    return names
+
+
+def _with_descendants(pid: int | None) -> Iterator[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        for candidate in (process, *process.children(recursive=True)):
-            if candidate.status() == psutil.STATUS_STOPPED:
-                names.append(_name(candidate))
-    return names
+        yield process
+        yield from process.children(recursive=True)
 
 
 def _name(process: psutil.Process) -> str:

@@ -68,7 +68,7 @@ def _run_and_exit(run: Callable[[], None]) -> NoReturn:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
         if isinstance(ending.code, str):
             sys.stderr.write(f"{ending.code}\n")
-    except BaseException:
+    except Exception:
         traceback.print_exc()
     finally:
         # A stream that was closed when Python began is None.
