@@ -19,7 +19,7 @@ _QUEUED_RESULTS = 4
 #: With this variable, Python imports nothing from the current folder.
 SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
 #: multiprocessing adds 32 characters for a folder and a socket.
-LONGEST_FOLDER = 70
+MAX_FOLDER_CHARACTERS = 70
 
 
 def processes_for(tasks: int) -> int:
@@ -29,14 +29,14 @@ def processes_for(tasks: int) -> int:
 
 @contextmanager
 def starting_server() -> Iterator[None]:
-    """Let servers of processes start safely, and where they can.
+    """Let servers of processes start inside the block.
 
     They import nothing from the current folder, which may have a downloaded ``socket.py``. Their socket is in a folder
     with a short path: that of a socket has 107 characters at most.
     """
     earlier, earlier_folder = os.environ.get(SAFE_PATH_VARIABLE), tempfile.tempdir
     os.environ[SAFE_PATH_VARIABLE] = "1"
-    if len(tempfile.gettempdir()) > LONGEST_FOLDER:
+    if len(tempfile.gettempdir()) > MAX_FOLDER_CHARACTERS:
         tempfile.tempdir = "/tmp"
     try:
         yield

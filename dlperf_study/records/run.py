@@ -102,13 +102,13 @@ def _read_run(paths: RunPaths) -> Run:
         is_expected = any(log.windows[TRAINING].begin_ns is not None for log in run.ranks)
         try:
             if path.exists() or is_expected:
-                telemetry.append(_require_of_run(read_telemetry(path), run, path))
+                telemetry.append(_checked_telemetry(read_telemetry(path), run, path))
         except RecordError as error:
             diagnostics.append(Diagnostic("telemetry", f"the resources of the run are not reported: {error}"))
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
-def _require_of_run(telemetry: NodeTelemetry, run: Run, path: Path) -> NodeTelemetry:
+def _checked_telemetry(telemetry: NodeTelemetry, run: Run, path: Path) -> NodeTelemetry:
     """Return the telemetry of a node; raises RecordError where it is of another host or time."""
     began_ns = telemetry.facts["wall_anchor"]["unix_ns"]
     allowed_ns = (MAX_APART_SECONDS + (run.facts["seconds"] or 0.0)) * 10**9

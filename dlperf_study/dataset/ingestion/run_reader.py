@@ -34,8 +34,8 @@ from dlperf_study.logs.rank_merge import job_series
 
 #: With fewer bytes of logs, starting a pool of processes takes longer than reading.
 WORTH_A_POOL_BYTES = 64 << 20
-#: Texts of logs are compressed so far.
-_MOST_COMPRESSION = 20
+#: By how much logs are compressed at most.
+_MAX_COMPRESSION = 20
 #: With fewer lines, two logs may print the same numbers by chance.
 _FEWEST_LINES = 3
 
@@ -51,9 +51,9 @@ class RunToRead:
 
     @property
     def unpacked_bytes(self) -> int:
-        """The most bytes that its logs may have when they are no longer compressed."""
+        """How many bytes its logs may have when they are no longer compressed."""
         is_compressed = any(source.member or source.name.endswith(".gz") for source in self.sources)
-        return self.bytes * (_MOST_COMPRESSION if is_compressed else 1)
+        return self.bytes * (_MAX_COMPRESSION if is_compressed else 1)
 
 
 @dataclass(frozen=True)
