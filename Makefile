@@ -59,7 +59,7 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 
 test: ## lint, check types and test what the default environment has; what is missing is skipped and listed
 test-all: ## install PyTorch, Horovod and TensorFlow too, and test real training by every framework and launcher
-test-ci: ## the rest of the tests: clusters, pods, a browser, new environments, programs of users; needs root
+test-ci: ## the rest of the tests: clusters, a browser, new environments, sharded models, injected faults; needs root
 lint: ## lint and check types, and print the measures of each folder
 tests:
 	@echo "there is no target tests; did you mean test?" >&2; exit 2

@@ -43,7 +43,7 @@ LONGEST_FILES = {
     "training/models/test_networks.py",
 }
 #: Files that only `make test-ci` runs, besides those of clusters: they need root, a browser, programs of users, whole
-#: studies or divided models, or make environments.
+#: studies or sharded models, or make environments.
 CI_FILES = {
     "api/test_explorer.py",
     "execution/test_faults.py",

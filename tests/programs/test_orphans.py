@@ -28,6 +28,8 @@ factors: {width: [1]}
 baseline: [{values: {}}]
 measurement: {warmup_steps: 5, measured_steps: 4000, repetitions: 1, timeout_seconds: 100}
 """
+#: The processes above a rank, from its parent on.
+PROCESSES = ("node agent", "its supervisor", "kernel", "notebook", "the notebook's supervisor")
 #: One child overwrites its environment, as setproctitle does; the other is a daemon without one.
 PROGRAM = '''
 import os, subprocess, sys, time
@@ -71,18 +73,18 @@ def children(place: Workplace) -> list[psutil.Process]:
     """Return the two children of the rank, once both have said who they are."""
     files = [place.folder / name for name in ("overwritten", "daemon")]
     wait_for(lambda: all(file.exists() and file.read_text() for file in files), "both children")
-    found = [psutil.Process(int(file.read_text())) for file in files]
+    started = [psutil.Process(int(file.read_text())) for file in files]
     for file in files:
         file.unlink()
-    return found
+    return started
 
 
 def above(process: psutil.Process, name: str) -> psutil.Process:
-    """Return a process above a child of the program: node agent, supervisor, kernel, notebook, or what is above it."""
+    """Return a process above a child of the program, by its name in ``PROCESSES``."""
     rank = next(each for each in process.parents() if "--width" in each.cmdline())
     parents = rank.parents()
     first = next(index for index, each in enumerate(parents) if AGENT in each.cmdline())
-    return parents[first + ["agent", "supervisor", "kernel", "notebook", "guard"].index(name)]
+    return parents[first + PROCESSES.index(name)]
 
 
 def end_nothing_below(place: Workplace, how: str) -> None:
@@ -106,6 +108,6 @@ def end_nothing_below(place: Workplace, how: str) -> None:
         assert sys.executable not in ended.stderr
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL", "agent", "supervisor", "kernel", "notebook", "guard"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL", *PROCESSES])
 def test_children_that_no_mark_finds_end_with_their_run(place, how):
     end_nothing_below(place, how)
