@@ -104,7 +104,11 @@ def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: 
     completed = recipe.status == "completed"
     for rank in range(asked.world_size if completed else 0):
         write_lines(run.rank_log(rank), rank_lines(asked, rank, repetition, recipe))
-    run.run_file.write_text(json.dumps(run_json(asked, repetition, recipe)), encoding="utf-8")
+    facts = run_json(asked, repetition, recipe)
+    if recipe.order == INTERLEAVED:
+        # One after the other, as the runs of a round are.
+        facts["position"] = len(list(run.folder.parents[2].glob(f"*/runs/{run.folder.name}")))
+    run.run_file.write_text(json.dumps(facts), encoding="utf-8")
     return run
 
 

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import resource
 import sys
 import time
 import traceback
@@ -23,6 +24,8 @@ INTERRUPTED = 130
 #: The exit code of a command line without a command: that of argparse for wrong ones.
 NO_COMMAND = 2
 WAIT_SECONDS = 2.0
+#: Notebooks with their kernels, ranks and logs have about 100 files open; libraries open theirs too.
+MIN_OPEN_FILES = 256
 _REMEDIES = {errno.EFBIG: "raise the limit of file sizes: ulimit -f", errno.EDQUOT: "free some of your disk quota"}
 #: The commands that continue where they were interrupted.
 _CONTINUED: tuple[Command, ...] = (run, measure, selftest)
@@ -108,6 +111,17 @@ def _obstacle_here() -> str:
         if not _is_loop(error):
             raise
         return f"{OUTPUTS_VARIABLE} or outputs/: {error}"
+    return _open_files_obstacle()
+
+
+def _open_files_obstacle() -> str:
+    """Raise a low limit of open files; return why that is impossible, or empty."""
+    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY or limit >= MIN_OPEN_FILES:
+        return ""
+    if highest != resource.RLIM_INFINITY and highest < MIN_OPEN_FILES:
+        return f"this shell allows {highest} open files, and {MIN_OPEN_FILES} are needed; raise the limit: ulimit -n"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, highest))
     return ""
 
 

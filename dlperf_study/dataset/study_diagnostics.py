@@ -190,8 +190,8 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the runs without rounds they did not share, and diagnostics."""
-    completed = run_status.select_completed(runs)[["round", "started"]].dropna(subset=["round"])
-    reasons = dict(_far_apart(completed))
+    completed = run_status.select_completed(runs)[["round", "position", "started"]].dropna(subset=["round"])
+    reasons = dict(_far_apart(completed)) | dict(_at_one_position(completed))
     diagnostics = []
     for index, reason in reasons.items():
         run = runs.loc[index]
@@ -201,6 +201,14 @@ def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnost
         )
     shared = runs["round"].mask(runs.index.isin(list(reasons)))
     return runs.assign(round=shared), diagnostics
+
+
+def _at_one_position(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
+    """Yield each run whose position in its round is that of another run: they ran one after the other."""
+    is_shared = completed.duplicated(["round", "position"], keep=False)
+    for index in completed.index[is_shared]:
+        position, round_number = completed.loc[index, ["position", "round"]]
+        yield index, f"another run has its position too, {position} of round {round_number}: a record was changed"
 
 
 def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:

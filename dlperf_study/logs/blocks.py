@@ -196,6 +196,8 @@ class Blocks:
         for encoding, high_bytes in (("utf-16-be", start[0::2]), ("utf-16-le", start[1::2])):
             if high_bytes.count(0) > len(high_bytes) * 0.8:
                 decoder = codecs.getincrementaldecoder(encoding)("replace")
+        if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+            decoder = codecs.getincrementaldecoder("utf-32")("replace")
         # A carriage return at the end of a chunk waits for the next one, which may begin with its newline.
         held = b""
         while content:

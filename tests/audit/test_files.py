@@ -139,7 +139,7 @@ def test_a_point_decides_what_the_commas_of_a_table_are(read_table):
     assert cell.value == 2840.5
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_a_table_may_be_in_the_unicode_of_excel(read_table, encoding):
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     text = f"{mark}GPUs,images/s\r\n1,100\r\n2,195\r\n"

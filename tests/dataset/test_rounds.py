@@ -1,5 +1,6 @@
 """Ratios pair runs of one round: those that saw the same machine, and no others."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -81,3 +82,14 @@ def test_a_run_that_claims_the_round_of_another_does_not_count(paths, begin):
     runs = collect(paths).runs
     statuses = runs[runs["configuration_id"] == TWO.configuration_id].set_index("repetition")["status"]
     assert statuses.tolist() == ["failed", "completed", "completed"]
+
+
+def test_runs_at_one_position_were_in_no_round_together(paths, begin):
+    """One of the two records was changed; which of them, nothing tells."""
+    taken = paths.configuration(TWO.configuration_id).run(2)
+    position = json.loads(taken.run_file.read_text())["position"]
+    change(paths.configuration(ONE.configuration_id).run(2), position=position)
+    dataset = collect(paths)
+    assert rounds(dataset, ONE.configuration_id) == rounds(dataset, TWO.configuration_id) == [1, None, 3]
+    assert rounds(dataset, THREE.configuration_id) == [1, 2, 3]
+    assert [message.partition(", ")[0] for message in messages(dataset)] == ["2: another run has its position too"] * 2

@@ -232,6 +232,7 @@ ENCODED = {
     "cr": TWO_LINES.replace("\n", "\r").encode(),
     "colours": "".join(f"\x1b[32m{line}\x1b[0m\n" for line in PRINTED).encode(),
     "utf-16": TWO_LINES.encode("utf-16"),
+    "utf-32": TWO_LINES.encode("utf-32"),
     "utf-16-be": TWO_LINES.encode("utf-16-be"),
     "binary": b"\xff\xfe\x00 no text at all\n" + TWO_LINES.encode(),
     "bom": TWO_LINES.encode("utf-8-sig"),

@@ -108,10 +108,8 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip; unpack it first")
-    # Excel's Unicode text is UTF-16 and begins with a mark.
-    is_utf_16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        content = stored.decode("utf-16" if is_utf_16 else "utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        content = stored.decode(_encoding(stored)).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         kind = "Markdown page" if suffix in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
@@ -119,6 +117,16 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
         wanted = "table: a header, a line of dashes and rows, all with |"
         return _require_rows(markdown_grids(content, errors), wanted, errors)
     return [_csv_grid(content, "\t" if suffix == ".tsv" else table_format.separator, errors)]
+
+
+def _encoding(stored: bytes) -> str:
+    """Return the encoding that the first bytes name; Excel's Unicode text is UTF-16."""
+    # The mark of UTF-32 begins with that of UTF-16.
+    if stored.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig"
 
 
 def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[Grid]:

@@ -49,6 +49,8 @@ GRAMMAR = "rfc3987_syntax"
 GRACE_SECONDS = 10.0
 #: How long what is above a notebook may take to end all below it.
 ENDING_SECONDS = 2 * GRACE_SECONDS
+#: The exit code that multiprocessing gives a process whose fork server ended before it.
+_LOST_SERVER = 255
 
 
 @contextmanager
@@ -109,7 +111,10 @@ class NotebookProcess:
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None."""
         self._process.join(timeout_seconds)
-        if code := self._process.exitcode:
+        code = self._process.exitcode
+        if code == _LOST_SERVER:
+            self._write_reason("the process that starts notebooks was killed; start the same command again")
+        elif code:
             self._write_reason(f"the notebook process {processes.ending_words(code)}")
         return self._process.exitcode
 

@@ -251,3 +251,18 @@ def test_an_interrupt_while_the_first_notebook_starts_is_not_lost(tmp_path, numb
         text=True,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
+def test_a_fork_server_that_is_killed_is_named(tmp_path):
+    """In a process of its own: other tests use the server of this one."""
+    execution(tmp_path, CELL)
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
+        wait_for((tmp_path / "running").exists, "the notebook to run")
+        servers = []
+        for child in psutil.Process(driver.pid).children():
+            if "multiprocessing.forkserver" in " ".join(child.cmdline()):
+                servers.append(child)
+        [server] = servers
+        server.kill()
+    reason = "the process that starts notebooks was killed; start the same command again\n"
+    assert (driver.returncode, (tmp_path / "failure.txt").read_text()) == (255, reason)
