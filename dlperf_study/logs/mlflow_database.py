@@ -1,6 +1,6 @@
 """Runs in an MLflow database ``mlflow.db``; each run is one log.
 
-The database is read in memory, so that it may be a member of an archive.
+What is compressed is read in memory.
 """
 
 import sqlite3
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.errors import LogError
@@ -20,6 +21,8 @@ METRIC_ROW = "MLflow row: "
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
 #: A larger one does not fit into the memory of a small machine, twice.
 _LARGEST = 1 << 30
+_BEGINNING = b"SQLite format 3\0"
+_STATUS = "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?"
 #: Of a value that is no number there is 0, and a flag.
 _METRICS = (
     "SELECT step, timestamp, key, CASE WHEN is_nan THEN 'nan' ELSE value END FROM metrics WHERE run_uuid = ? "
@@ -36,13 +39,14 @@ class MlflowDatabaseRun(LogSource):
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
         """Open the rows of all metrics, ordered by time."""
-        rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
-        if len(rows) != 1:
-            raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")
-        [(status, stage)] = rows
-        require_finished(str(self), status, stage)
-        values = map(self._scalars, _rows(self, _METRICS, self.run_id))
-        yield Lines(scalar_rows(str(self), METRIC_ROW, values))
+        with _open_database(self) as database:
+            rows = list(_rows(self, database, _STATUS, self.run_id))
+            if len(rows) != 1:
+                raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")
+            [(status, stage)] = rows
+            require_finished(str(self), status, stage)
+            values = map(self._scalars, _rows(self, database, _METRICS, self.run_id))
+            yield Lines(scalar_rows(str(self), METRIC_ROW, values))
 
     def _scalars(self, row: tuple[Any, ...]) -> Scalars:
         """Return a row as scalars; SQLite does not enforce types."""
@@ -62,28 +66,53 @@ def require_finished(name: str, status: str, stage: str) -> None:
 def runs_in_database(file: LogFile) -> list[LogFile]:
     """Return the runs of a database by start; raises LogError."""
     runs = []
-    for (run_id,) in _rows(file.source, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
-        parts = (*file.parts, str(run_id))
-        source = MlflowDatabaseRun(file.source.path, file.source.member, "/".join(parts[1:]), run_id=str(run_id))
-        runs.append(replace(file, source=source, parts=parts))
+    with _open_database(file.source) as database:
+        for (run_id,) in _rows(file.source, database, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
+            parts = (*file.parts, str(run_id))
+            source = MlflowDatabaseRun(file.source.path, file.source.member, "/".join(parts[1:]), run_id=str(run_id))
+            runs.append(replace(file, source=source, parts=parts))
     return runs
 
 
-def _rows(source: LogSource, query: str, *values: str) -> list[tuple[Any, ...]]:
-    """Return the answer of a database to a query."""
-    content = read_whole(source, _LARGEST)
-    try:
-        with closing(sqlite3.connect(":memory:")) as database:
+@contextmanager
+def _open_database(source: LogSource) -> Iterator[sqlite3.Connection]:
+    """Open a database that nobody writes."""
+    with _readable(source):
+        if not source.member and _begins_as_database(source.path):
+            database = sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        else:
+            database = sqlite3.connect(":memory:")
             # Of no bytes it would be a MemoryError.
-            if content:
+            if content := read_whole(source, _LARGEST):
                 database.deserialize(content)
-            # A query would compute what it reads from a view or a column, which may have no end.
-            for table in ("runs", "metrics"):
-                [kind] = database.execute("SELECT type FROM sqlite_master WHERE name = ?", [table]).fetchone() or [""]
-                columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
-                if kind != "table" or any(hidden for *_, hidden in columns):
-                    raise sqlite3.DatabaseError("runs and metrics must be tables of stored columns")
-            return database.execute(query, values).fetchall()
+    with closing(database):
+        yield database
+
+
+def _rows(source: LogSource, database: sqlite3.Connection, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the answer of a database to a query."""
+    with _readable(source):
+        # A query would compute what it reads from a view or a column, which may have no end.
+        for table in ("runs", "metrics"):
+            [kind] = database.execute("SELECT type FROM sqlite_master WHERE name = ?", [table]).fetchone() or [""]
+            columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
+            if kind != "table" or any(hidden for *_, hidden in columns):
+                raise sqlite3.DatabaseError("runs and metrics must be tables of stored columns")
+        yield from database.execute(query, values)
+
+
+def _begins_as_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGINNING)) == _BEGINNING
+    except OSError:
+        return False
+
+
+@contextmanager
+def _readable(source: LogSource) -> Iterator[None]:
+    try:
+        yield
     # What SQLite says of a damaged database may be no text.
     except (sqlite3.Error, ValueError, OverflowError) as error:
         raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error
