@@ -1,6 +1,6 @@
 """All checks over a table of results, and their diagnostics as text, frame and JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -11,7 +11,13 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit import result_frames
-from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all
+from dlperf_study.audit.checks import (
+    AuditDiagnostic,
+    AuditResult,
+    Check,
+    list_diagnostics,
+    load_all,
+)
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
@@ -23,7 +29,7 @@ from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, list_first
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 
-MOST_CELLS = 3
+MOST_CELLS, MOST_COLUMNS = 3, 8
 #: What a line says of one diagnostic, of two, and else "all" of them.
 _ALL_OF = {1: "", 2: "both "}
 #: How many of the numbers that have the same diagnostic it shows: those that deviate most.
@@ -34,20 +40,28 @@ _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
     """Run every check."""
-    check_results = []
-    for check in load_all():
-        examined = list(check.examine(results))
-        diagnostics = []
-        for diagnostic in examined:
-            if diagnostic:
-                diagnostics.append(replace(diagnostic, check=check.name))
-        # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
-        groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
-        merged = [replace(group[0], cells=_unique_cells(group)) for group in groups]
-        if not each_number:
-            merged = [_summary(group) for group in grouped(merged, _kind).values()]
-        check_results.append(AuditResult(check, len(examined), tuple(merged)))
-    return check_results
+    return [_examine(check, results, each_number) for check in load_all()]
+
+
+def _examine(check: Check, results: Results, each_number: bool) -> AuditResult:
+    diagnostics: list[AuditDiagnostic] = []
+    compared: set[str] = set()
+    examined = 0
+    for outcome in check.examine(results):
+        examined += 1
+        if isinstance(outcome, AuditDiagnostic):
+            diagnostics.append(replace(outcome, check=check.name))
+            cells = outcome.cells if outcome.compared is None else outcome.compared
+        else:
+            cells = outcome or ()
+        if check.compares:
+            compared.update(cell.key for cell in cells)
+    # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
+    groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
+    merged = [replace(group[0], cells=_unique_cells(group)) for group in groups]
+    if not each_number:
+        merged = [_summary(group) for group in grouped(merged, _kind).values()]
+    return AuditResult(check, examined, tuple(merged), frozenset(compared))
 
 
 @kept_with_dataset
@@ -87,13 +101,16 @@ def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
     return replace(ordered[0], cells=_unique_cells(ordered), computation=computation)
 
 
-def uncompared_tables(results: Results) -> list[str]:
-    """Return the names of the tables without numbers to compare."""
-    names = []
+def _compared(check_results: Iterable[AuditResult]) -> set[str]:
+    """Return the keys of the results that were compared with others."""
+    return set(chain.from_iterable(result.compared for result in check_results))
+
+
+def uncompared_tables(results: Results, check_results: Iterable[AuditResult]) -> list[str]:
+    """Return the names of the tables of which no result was compared with another."""
+    compared, names = _compared(check_results), []
     for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
-        table = Results(tuple(cells))
-        comparing = (check for check in load_all() if check.compares)
-        if not any(True for check in comparing for _ in check.examine(table)):
+        if compared.isdisjoint(cell.key for cell in cells):
             names.append(name)
     return names
 
@@ -177,39 +194,51 @@ def _count_severities(diagnostics: Iterable[AuditDiagnostic]) -> list[str]:
     return [counted(len(by_severity[each]), each.value) for each in reversed(Severity) if each in by_severity]
 
 
-def describe_columns(tables: TablesOfFile) -> str:
-    """Return a line for each distinct column, and the warnings."""
+def describe_columns(tables: TablesOfFile, check_results: Sequence[AuditResult]) -> str:
+    """Return a line for each distinct column, the warnings, and how many numbers of each column were compared."""
     rows = []
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
         names = dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns)
         tables_phrase = list_first(list(names), _MOST_TABLES)
         rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, tables_phrase))
-    warnings = "\n".join(map("warning: {}".format, reading_warnings(tables)))
-    if not rows:
-        return warnings
+    warnings = "\n".join(map("warning: {}".format, reading_warnings(tables, check_results)))
     shown = len(_HEADINGS)
     if len({column.table for column in tables.columns}) == 1:
         shown -= 1
-    table = text_table(_HEADINGS[:shown], [row[:shown] for row in rows])
-    checked, read = count_numbers(tables)
-    return "\n\n".join(filter(None, (table, warnings, f"{checked} of {counted(read, 'number')} can be checked")))
+    table = ""
+    if rows:
+        table = text_table(_HEADINGS[:shown], [row[:shown] for row in rows])
+    counts = count_compared(tables, check_results)
+    of_columns = [f"{column} {compared} of {read}" for column, (compared, read) in counts.items()]
+    compared, read = _totals(counts)
+    line = f"{compared} of {counted(read, 'result')} were compared with other results"
+    line += f": {list_first(of_columns, MOST_COLUMNS)}"
+    return "\n\n".join(filter(None, (table, warnings, line)))
 
 
-def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
-    """Return how many numbers can be checked, and how many were read."""
-    uncompared = {*uncompared_tables(tables.results), *tables.tables_without_results}
-    names = {column.table for column in tables.columns}
-    if len(names) == 1 and uncompared:
-        uncompared |= names
-    checked = 0
+def count_compared(tables: TablesOfFile, check_results: Iterable[AuditResult]) -> dict[str, tuple[int, int]]:
+    """Return for each column how many of its results were compared with other results, and how many it has."""
+    headers: dict[str, dict[str, None]] = {}
     for column in tables.columns:
-        if column.table not in uncompared and not column.unused_numbers:
-            checked += column.numbers
-    return checked, sum(column.numbers for column in tables.columns)
+        if column.is_metric:
+            headers.setdefault(column.meaning.name, {})[column.header] = None
+    compared = _compared(check_results)
+    counts: dict[str, tuple[int, int]] = {}
+    for cell in tables.results.cells:
+        column_name = str(cell.get("column") or cell.metric)
+        if column_name == cell.metric:
+            column_name = ", ".join(headers.get(cell.metric, [column_name]))
+        of_column, read = counts.get(column_name, (0, 0))
+        counts[column_name] = of_column + (cell.key in compared), read + 1
+    return counts
 
 
-def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
+def _totals(counts: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    return sum(compared for compared, _ in counts.values()), sum(read for _, read in counts.values())
+
+
+def reading_warnings(tables: TablesOfFile, check_results: Iterable[AuditResult]) -> Iterator[str]:
     """Yield rejected cells, unchecked columns and tables without results."""
     if tables.refused:
         yield f"rejected: {list_first(tables.refused, MOST_ERRORS, '; ')}"
@@ -219,20 +248,25 @@ def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
             yield f"numbers not checked: {headers}: {reason}"
     if tables.tables_without_results:
         yield f"no column of results: {'; '.join(tables.tables_without_results)}"
-    if uncompared := uncompared_tables(tables.results):
-        yield f"no number can be checked, because none depends on another: {'; '.join(uncompared)}"
+    if uncompared := uncompared_tables(tables.results, check_results):
+        yield f"no result was compared with another, because none depends on another: {'; '.join(uncompared)}"
 
 
-def columns_content(tables: TablesOfFile) -> dict[str, Any]:
+def columns_content(tables: TablesOfFile, check_results: Sequence[AuditResult]) -> dict[str, Any]:
     """Return how each column was read, and the warnings, for JSON."""
     columns = []
     for column in tables.columns:
         meaning = column.meaning
         declared = {"unit": meaning.unit, "scope": meaning.scope, "why_not_checked": column.unused_numbers}
         columns.append({"table": column.table, "column": column.header, "read_as": read_as(column), **declared})
-    counts = dict(zip(("checked", "read"), count_numbers(tables), strict=True))
-    warnings = list(reading_warnings(tables))
-    return {"columns": columns, "numbers": counts, "refused": tables.refused, "warnings": warnings}
+    of_columns = {}
+    counts = count_compared(tables, check_results)
+    for name, (compared, read) in counts.items():
+        of_columns[name] = {"compared": compared, "read": read}
+    compared, read = _totals(counts)
+    numbers = {"compared": compared, "read": read, "columns": of_columns}
+    warnings = list(reading_warnings(tables, check_results))
+    return {"columns": columns, "numbers": numbers, "refused": tables.refused, "warnings": warnings}
 
 
 def read_as(column: ColumnReading) -> str:
@@ -262,7 +296,8 @@ class FrameAudit:
     def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
         self.results, self.warnings, self._columns = results, list[str](), ""
         if tables:
-            self.warnings, self._columns = list(reading_warnings(tables)), describe_columns(tables)
+            self.warnings = list(reading_warnings(tables, results))
+            self._columns = describe_columns(tables, results)
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:

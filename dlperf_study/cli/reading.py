@@ -205,11 +205,11 @@ def audit(options: argparse.Namespace) -> int:
         source = options.table.name
     check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
-        columns = columns_content(tables) if tables else {}
+        columns = columns_content(tables, check_results) if tables else {}
         print_json({"table": options.table, **columns, **content(check_results)})
     else:
         if tables:
-            print_line(f"{describe_columns(tables)}\n")
+            print_line(f"{describe_columns(tables, check_results)}\n")
         print_line(describe(check_results))
         print_line(f"\n{significance(check_results, source)}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from dlperf_study.audit.audit import reading_warnings
+from dlperf_study.audit.audit import audit, reading_warnings
 from dlperf_study.audit.reading.numbers import MOST_ERRORS, TableErrors, drop_thousands_commas, error_prefix
 from dlperf_study.audit.reading.table_file import finite
 from dlperf_study.core.errors import TableError
@@ -136,7 +136,7 @@ IN_PART = {
 def test_what_cannot_be_read_is_left_out(read_table, snapshot, content, left):
     tables = read_table(content)
     assert [cell.text for cell in tables.results.cells] == left
-    assert "\n".join(reading_warnings(tables)) == snapshot
+    assert "\n".join(reading_warnings(tables, audit(tables.results))) == snapshot
 
 
 def test_one_table_of_a_page_is_left_out(read_table):

@@ -23,7 +23,8 @@ class AuditDiagnostic:
     """A possible error in the numbers of ``cells``; ``computation`` is the evidence.
 
     ``explanations``: reasons why the numbers may be right. ``deviation``: relative deviation of the first number from
-    its expected value, if that is one number. ``check``: name of the check; the audit fills it in.
+    its expected value, if that is one number. ``check``: name of the check; the audit fills it in. ``compared``:
+    the results that were compared with each other, where they are not ``cells``.
     """
 
     severity: Severity
@@ -32,6 +33,7 @@ class AuditDiagnostic:
     explanations: tuple[str, ...] = ()
     check: str = ""
     deviation: float | None = None
+    compared: tuple[ResultCell, ...] | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -52,16 +54,19 @@ class AuditDiagnostic:
         return tuple(keys)
 
 
-#: Yields one result for each item examined: a diagnostic, or None where nothing is wrong.
-Examination = Callable[[Results], Iterator[AuditDiagnostic | None]]
+#: The results that agree with each other.
+Agreeing = tuple[ResultCell, ...]
+#: Yields one outcome for each item examined: a diagnostic, the results that agree, or None where nothing is wrong and
+#: no result was compared with another.
+Examination = Callable[[Results], Iterator[AuditDiagnostic | Agreeing | None]]
 
 
 @dataclass(frozen=True)
 class Check:
     """A question to a table of results.
 
-    ``examines``: the items that are counted, in the plural. ``compares``: whether the check compares numbers of the
-    table with each other, and not each with a limit or a list.
+    ``examines``: the items that are counted, in the plural. ``compares``: whether the check computes results from other
+    results, and does not compare each with a limit, or conditions alone.
     """
 
     name: str
@@ -82,11 +87,12 @@ def check(question: str, examines: str, compares: bool = True) -> Callable[[Exam
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A finished check: the number of examined items and the diagnostics."""
+    """A finished check: the number of examined items, the diagnostics, and the keys of the results it compared."""
 
     check: Check
     examined: int
     diagnostics: tuple[AuditDiagnostic, ...]
+    compared: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from statistics import median
 
 from dlperf_study.audit import limits, quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check
 from dlperf_study.audit.checks.peaks import tokens_of_device
 from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
 from dlperf_study.audit.result_cell import ResultCell, quotient
@@ -34,7 +34,7 @@ _BINARY = Fraction(2**30, 10**9)
 
 
 @check("Is the share of recomputation in HFU and not in MFU?", "shares of a peak of transformers")
-def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
+def recomputation(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare every HFU with an MFU, and every two MFUs of a table."""
     for hardware, model in results.pairs(quantities.HFU, quantities.MFU):
         is_possible = True
@@ -42,7 +42,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
             low, high = quotient(hardware.printed, model.printed, truncated=True)
             is_possible = high >= 1 and low <= _LARGEST_HFU
         if is_possible:
-            yield None
+            yield hardware, model
             continue
         computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
         expected = "expected is 1 without recomputation, up to 4/3 if all activations are recomputed"
@@ -58,11 +58,11 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{rows_phrase(phrases)}. {'; '.join(dict.fromkeys(reasons))}"
             yield AuditDiagnostic(Severity.ERROR, shares, computation, _RECOMPUTED)
         elif readings:
-            yield None
+            yield tuple(cell for cell, _ in readings)
 
 
 @check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device")
-def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
+def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | Agreeing | None]:
     """Compare the peak that each row implies with a dense peak."""
     pairs_of_rows = results.pairs(quantities.MFU, quantities.DEVICE_FLOPS)
     shares = []
@@ -84,7 +84,8 @@ def _kind_of_device(share: ResultCell) -> str:
     return re.sub(r"^\d+\s*[x×]\s*", "", str(share.get("device_name")))
 
 
-def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | None:
+def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | Agreeing | None:
+    """Return what the peak of a row contradicts, or its results; None without a peak to compare it with."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
@@ -97,12 +98,18 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
         computation += limits.name_peak(share, implied, rounding)
     elif not peaks and middle and abs(implied / middle - 1) > rounding:
         computation += f", and other rows {middle / 1e12:.4g}"
+    elif peaks or middle:
+        return share, flops
     else:
         return None
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, _OTHER_PEAK)
 
 
-@check("Does a number of parameters follow from the sizes of its model?", "tables with parameters and sizes")
+@check(
+    "Does a number of parameters follow from the sizes of its model?",
+    "tables with parameters and sizes",
+    compares=False,
+)
 def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare parameter counts of transformers with their layers and hidden sizes."""
     names = ("parameters", quantities.LAYERS, quantities.HIDDEN)

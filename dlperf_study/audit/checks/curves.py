@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
+from dlperf_study.audit.checks import FAR_APART, Agreeing, AuditDiagnostic, check
 from dlperf_study.audit.result_cell import ResultCell, Throughput, curve_step
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
@@ -31,7 +31,7 @@ _OTHER_RUNS = (
 )
 
 
-@check("Does a curve rise faster than its devices?", "steps to more devices")
+@check("Does a curve rise faster than its devices?", "steps to more devices", compares=False)
 def above_linear(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
     for fewer, more in results.steps():
@@ -52,7 +52,7 @@ def above_linear(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, explanations)
 
 
-@check("Does a throughput fall as devices are added?", "steps to more devices")
+@check("Does a throughput fall as devices are added?", "steps to more devices", compares=False)
 def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
     for fewer, more in results.steps():
@@ -95,7 +95,7 @@ def _chance_phrase(is_certain: bool, fewer: Throughput, more: Throughput) -> str
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
 
 
-@check("Is every throughput of the same scope?", "curves, and their points")
+@check("Is every throughput of the same scope?", "curves, and their points", compares=False)
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find throughputs of one device or node on curves of the whole job."""
     for curve in results.curves:
@@ -151,7 +151,7 @@ def _wrong_scope(fewer: Throughput, more: Throughput, corrected: str, linear: fl
 
 
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
-def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
+def disagreements(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare all throughputs of each configuration."""
     throughputs = (cell for cell in results.select(quantities.THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(throughputs, lambda cell: (cell.estimator, *cell.configuration)).values():
@@ -163,7 +163,7 @@ def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
         if diagnostic is None and repeated:
             computation = f"{repeated[0].text} is {len(repeated)} times in one table, for the same configuration"
             diagnostic = AuditDiagnostic(Severity.NOTE, tuple(repeated), computation, _OTHER_RUNS)
-        yield diagnostic
+        yield diagnostic or tuple(cells)
 
 
 def _compare_throughputs(cells: list[ResultCell]) -> AuditDiagnostic | None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from statistics import median
 
 from dlperf_study.audit import limits, quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.audit.vocabulary import WORDS
@@ -33,13 +33,14 @@ _SIZE_ELSEWHERE = "the source may state the size elsewhere, such as in its code"
 
 @dataclass(frozen=True)
 class Quotient:
-    """A quotient of printed numbers, and its relative rounding error."""
+    """A quotient of printed numbers, its relative rounding error, and the result that it divides, or divides by."""
 
     value: float
     rounding: float
+    cell: ResultCell
 
 
-@check("Can the devices compute that fast?", "throughputs of known models on known devices")
+@check("Can the devices compute that fast?", "throughputs of known models on known devices", compares=False)
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report throughputs above the peak, one diagnostic per network and source."""
     # Each throughput with its work, the peak of its device, and how many times the peak it requires.
@@ -67,7 +68,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(throughput, work, peak), (WINOGRAD, _CLOCK))
 
 
-@check("Can an unstated input size be the usual size?", "models without a stated input size")
+@check("Can an unstated input size be the usual size?", "models without a stated input size", compares=False)
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the fastest throughput of networks without a stated input size with the peak."""
     throughputs = []
@@ -138,7 +139,7 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 @check("Do FLOP/s follow from throughputs, and shares of a peak from FLOP/s?", "shares of a peak, and models")
-def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
+def utilisation(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Recompute shares of a peak, and compare the rows of each network."""
     for share in results.select(quantities.MFU):
         peak = limits.find_device_peak(share)
@@ -149,11 +150,11 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
         if throughput is not None and share.get("flops_per_sample"):
             work = limits.find_work(throughput, None)
         if peak and flops is not None:
-            yield _compare_with_flops(share, flops, peak)
+            yield _compare_with_flops(share, flops, peak) or (share, flops)
         elif peak and work and throughput is not None and throughput.world_size:
             expected = limits.required_flops(throughput, work) / peak.flops
             if share.printed.overlaps(Fraction(expected), Fraction(expected)):
-                yield None
+                yield share, throughput
                 continue
             factors = (
                 f"{throughput.text} samples/s × {work.flops:.4g} FLOP / {throughput.world_size} / {peak.flops:.4g}"
@@ -191,7 +192,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
         network += [str(cell.get(name)) for name in cell.extra_conditions if WORDS.recomputation.search(name)]
         for item, throughput_of_device in _throughputs_of_device(results, cell).items():
             rounding = float(cell.printed.step / cell.printed.exact) + throughput_of_device.rounding
-            quotient = Quotient(cell.value / throughput_of_device.value, rounding)
+            quotient = Quotient(cell.value / throughput_of_device.value, rounding, throughput_of_device.cell)
             networks.setdefault((*network, item), {})[cell] = quotient
     return networks
 
@@ -210,7 +211,7 @@ def _throughputs_of_device(results: Results, flops: ResultCell) -> dict[str, Quo
     seconds, batch = results.at_same_point(flops, quantities.STEP), flops.get("global_batch")
     if not throughputs and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
         rounding = float(seconds.printed.step / seconds.printed.exact)
-        throughputs["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
+        throughputs["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding, seconds)
     return throughputs
 
 
@@ -225,10 +226,11 @@ def tokens_of_device(results: Results, share: ResultCell) -> float | None:
 
 
 def _per_device(throughput: ResultCell, devices: int) -> Quotient:
-    return Quotient(throughput.value / devices, float(throughput.printed.step / throughput.printed.exact))
+    rounding = float(throughput.printed.step / throughput.printed.exact)
+    return Quotient(throughput.value / devices, rounding, throughput)
 
 
-def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:
+def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | Agreeing:
     """Find rows whose quotient differs from the median beyond rounding."""
     middle = median(quotient.value for quotient in quotients.values())
     different, rows, farthest = [], [], 0.0
@@ -238,10 +240,14 @@ def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str)
             farthest = max(farthest, abs(quotient.value / middle - 1))
             different.append(cell)
             rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient.value:.4g}{unit})")
+    compared = (*quotients, *(quotient.cell for quotient in quotients.values()))
     if not different:
-        return None
+        return compared
     formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"
     shown = ", ".join(rows[:_MOST_ROWS])
     if len(rows) > _MOST_ROWS:
         shown += f" and {len(rows) - _MOST_ROWS} more"
-    return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {shown}", (_COUNT,), deviation=farthest)
+    computation = f"{formula}, but {shown}"
+    return AuditDiagnostic(
+        Severity.ERROR, tuple(different), computation, (_COUNT,), deviation=farthest, compared=compared
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.limits import machines, may_be_convolutional
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
@@ -86,13 +86,13 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))
 
 
-@check("Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node")
+@check("Are there as many devices as the nodes hold?", "devices printed with their factors", compares=False)
 def world_size(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the devices with nodes × devices per node."""
     return _compare_products(results, "world_size", _OTHER_NODES)
 
 
-@check("Is a global batch the batch per device × devices?", "global batches printed with devices and batch per device")
+@check("Is a global batch the batch per device × devices?", "global batches printed with their factors", compares=False)
 def global_batch(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the global batch with its factors."""
     return _compare_products(results, "global_batch", _OTHER_BATCH)
@@ -113,7 +113,7 @@ def _compare_products(results: Results, name: str, explanations: tuple[str, ...]
 
 
 @check("Is a task as large as its batches?", "tables with batches and tasks")
-def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
+def task_sizes(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Yield a result for every table that prints all three numbers."""
     tables: dict[object, dict[str, ResultCell]] = {}
     for cell in results.select(_TASK_SAMPLES, _TASK_BATCHES, _BATCH):
@@ -124,13 +124,13 @@ def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
         samples, batches, batch = cells[_TASK_SAMPLES], cells[_TASK_BATCHES], cells[_BATCH]
         expected = batches.value * batch.value
         if expected == samples.value:
-            yield None
+            yield samples, batches, batch
         else:
             computation = f"{batches.text} × {batch.text} = {expected:g}, printed {samples.text}"
             yield AuditDiagnostic(Severity.ERROR, (samples, batches, batch), computation, _LAST_BATCH)
 
 
-@check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices")
+@check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices", compares=False)
 def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the device of each cloud machine with the provider's."""
     named = []

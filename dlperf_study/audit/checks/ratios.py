@@ -7,7 +7,7 @@ from operator import truediv
 from statistics import mean
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check, relative_deviation, texts_phrase
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check, relative_deviation, texts_phrase
 from dlperf_study.audit.result_cell import ROUNDINGS, TRUNCATED, ResultCell, list_values, quotient
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.core.errors import Severity
@@ -27,7 +27,7 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 
 
 @check("Does every printed ratio follow from its own numbers?", "ratios")
-def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
+def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Yield a result for every ratio."""
     steps = _steps_of_rounded_throughputs(results)
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
@@ -42,10 +42,11 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.ERROR, (ratio, baseline), computation)
         elif throughput is None:
             computation = f"{ratio.text} is not checked: its configuration has no throughput, or several"
-            yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
+            yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,), compared=())
         else:
             step = steps.get((*ratio.table, ratio.metric))
-            yield _compare_with_throughputs(results, ratio, throughput, baseline, step)
+            diagnostic = _compare_with_throughputs(results, ratio, throughput, baseline, step)
+            yield diagnostic or (ratio, throughput, baseline)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
@@ -53,7 +54,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
         computation = f"{ratio.text} is relative to {ratio.baseline}, which has no value here"
         # A column may compare two others, of which one has a gap.
         severity = Severity.NOTE if ratio.metric == quantities.RELATIVE else Severity.ERROR
-        return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
+        return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,), compared=())
     computation = f"{ratio.text} is a ratio, but the table does not show its baseline"
     names = results.separating_conditions(ratio)
     if names:
@@ -61,7 +62,8 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
         computation += f": no row of the same {same} has a ratio of 1. Rows of a curve differ in devices alone"
     suspicion = _per_cent_suspicion(ratio)
     severity = Severity.WARNING if suspicion else Severity.NOTE
-    return AuditDiagnostic(severity, (ratio,), f"{computation}{suspicion}", ("the source may state it in its text",))
+    explanations = ("the source may state it in its text",)
+    return AuditDiagnostic(severity, (ratio,), f"{computation}{suspicion}", explanations, compared=())
 
 
 def _per_cent_suspicion(ratio: ResultCell) -> str:
@@ -200,7 +202,7 @@ def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCe
 
 
 @check("Are all ratios of a table rounded in one way?", "columns of ratios")
-def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
+def roundings(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Find columns whose ratios need several kinds of rounding."""
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
@@ -212,7 +214,7 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
             columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = fitting
     for column in columns.values():
         if set(ROUNDINGS).intersection(*column.values()):
-            yield None
+            yield tuple(column)
             continue
         truncated = [ratio for ratio, fitting in column.items() if fitting == (TRUNCATED,)]
         rounded = [ratio for ratio, fitting in column.items() if TRUNCATED not in fitting]
@@ -221,7 +223,7 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 @check("Do efficiency and speedup agree?", "efficiencies with a speedup")
-def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
+def efficiency(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare each efficiency with the speedup over the same baseline."""
     for ratio, speedup in results.pairs(quantities.EFFICIENCY, quantities.SPEEDUP):
         devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
@@ -232,7 +234,7 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
         share = Fraction(baseline_devices, devices)
         low, high = speedup.printed.bounds(truncated=True)
         if ratio.printed.overlaps(low * share, high * share):
-            yield None
+            yield ratio, speedup
         else:
             expected = float(speedup.printed.exact * share)
             computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"

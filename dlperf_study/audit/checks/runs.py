@@ -8,7 +8,7 @@ from math import sqrt
 from statistics import geometric_mean, mean, median, pstdev, stdev
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.result_cell import ResultCell, list_values
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
@@ -25,13 +25,13 @@ _OTHER_ESTIMATOR = ("number and interval may come from different runs or estimat
 
 
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
-def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
+def run_lists(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare each summary with its listed runs, and their number."""
     for summary in results.select(*quantities.THROUGHPUTS, quantities.UNNAMED):
         runs = results.list_runs(summary)
         if not runs:
             continue
-        yield _compare_value(summary, runs)
+        yield _compare_value(summary, runs) or (summary, *runs)
         counts, declared = Counter(map(_run_number, runs)), summary.get("runs")
         repeated = sorted(run_number for run_number, count in counts.items() if count > 1)
         if repeated:
@@ -39,7 +39,7 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
         elif declared and declared != len(runs):
             computation = f"{counted(int(declared), 'run')} stated, and {len(runs)} listed"
         else:
-            yield None
+            yield summary, *runs
             continue
         yield AuditDiagnostic(Severity.WARNING, (summary, *runs), computation, _OTHER_LIST)
 
@@ -94,7 +94,7 @@ def _run_number(run: ResultCell) -> str:
 
 
 @check("Does a standard deviation follow from its runs?", "standard deviations with runs")
-def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
+def deviations(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare printed standard deviations with the listed runs."""
     for deviation in results.select(quantities.STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
@@ -106,14 +106,14 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
         tolerance = rounding + deviation.printed.resolution
         of_sample = stdev(values)
         if min(abs(deviation.value - of_sample), abs(deviation.value - pstdev(values))) <= tolerance:
-            yield None
+            yield deviation, *runs
         else:
             computation = f"the standard deviation of {texts_phrase(runs)} is {of_sample:.4g}, printed {deviation.text}"
             yield AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
 
 
 @check("Is every number in its interval?", "numbers with an interval")
-def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
+def interval(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare each number with the bounds of its interval."""
     for cell in results.cells:
         low, high = cell.get("low"), cell.get("high")
@@ -124,7 +124,7 @@ def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"the interval of {cell.text} is {bounds}: its lower bound is above its upper bound"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation)
         elif cell.printed.overlaps(Fraction(low), Fraction(high)):
-            yield None
+            yield (cell,)
         else:
             computation = f"{cell.text} is outside its own interval {bounds}"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _OTHER_ESTIMATOR)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check
 from dlperf_study.audit.published.source import parse_ratio_terms
 from dlperf_study.audit.result_cell import ROUNDINGS, ResultCell, list_values
 from dlperf_study.audit.results import Results, grouped
@@ -36,7 +36,7 @@ _OTHER_LOSSES = (
 
 
 @check("Do the stages of a task add up?", "stage times")
-def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
+def stages(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare stage times with their task, their sum, and along a series."""
     for metric in PARTS:
         for part, task in results.pairs(metric, quantities.TASK):
@@ -44,21 +44,21 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
                 computation = f"{part.metric} is {part.text} s, but the whole task, {task.metric}, is "
                 yield AuditDiagnostic(Severity.ERROR, (part, task), f"{computation}{task.text} s", _OTHER_TASKS)
             else:
-                yield None
+                yield part, task
     # In ElasticDL the gradient report begins with the copy.
     for copy, report in results.pairs(COPY, quantities.REPORT_GRADIENT):
         if copy.printed.exceeds(report.printed):
             computation = f"copying gradients takes {copy.text} s, but the whole gradient report takes "
             yield AuditDiagnostic(Severity.WARNING, (copy, report), f"{computation}{report.text} s", _COPY_SEPARATE)
         else:
-            yield None
+            yield copy, report
     for task in results.select(quantities.TASK):
         parts = []
         for metric in CONSECUTIVE_STAGES:
             if stage := results.at_same_point(task, metric):
                 parts.append(stage)
         if len(parts) == len(CONSECUTIVE_STAGES):
-            yield _compare_sum(task, parts)
+            yield _compare_sum(task, parts) or (task, *parts)
     for metric in (UPDATE, PASSES):
         for cells in grouped(results.select(metric), lambda cell: cell.series).values():
             if len(cells) < 2:
@@ -67,7 +67,7 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
             cells.sort(key=lambda cell: cell.world_size or 0)
             values = list_values(cells)
             if max(values) <= MOST_CHANGE * min(values):
-                yield None
+                yield tuple(cells)
             else:
                 seconds = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in cells)
                 computation = f"{metric} of the same work per device is {seconds} devices"
@@ -89,16 +89,16 @@ def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic |
 
 
 @check("Does the share of communication fit the times and the speedup?", "shares")
-def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
+def shares(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare communication shares with their times and speedups."""
     for share in results.select(quantities.COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
         for task in results.same_configuration(share, quantities.TASK):
             for report in results.same_configuration(share, quantities.REPORT_GRADIENT):
                 if 0 < report.printed.exact < task.printed.exact:
-                    yield _compare_with_times(share, task, report)
+                    yield _compare_with_times(share, task, report) or (share, task, report)
     for share, speedup in results.pairs(quantities.COMMUNICATION, quantities.SPEEDUP):
         if share.world_size and share.world_size > 1 and share.value <= 1:
-            yield _compare_with_speedup(share, speedup, share.world_size)
+            yield _compare_with_speedup(share, speedup, share.world_size) or (share, speedup)
 
 
 def _compare_with_times(share: ResultCell, task: ResultCell, report: ResultCell) -> AuditDiagnostic | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from dlperf_study.audit import quantities
-from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, relative_deviation
+from dlperf_study.audit.checks import FAR_APART, Agreeing, AuditDiagnostic, check, relative_deviation
 from dlperf_study.audit.result_cell import ResultCell, integer_quotient, quotient
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
@@ -38,7 +38,7 @@ _OTHER_RUNS = (
 
 
 @check("Is the throughput of a device the throughput of the job / devices?", "throughputs of one device and of the job")
-def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare each throughput per device with the throughput of the job."""
     for of_device_metric, of_job_metric in (
         (quantities.SAMPLES_OF_DEVICE, quantities.THROUGHPUT),
@@ -50,7 +50,7 @@ def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
                 continue
             low, high = of_job.printed.bounds(truncated=True)
             if of_device.printed.overlaps(low / devices, high / devices):
-                yield None
+                yield of_device, of_job
                 continue
             expected = float(of_job.printed.exact / devices)
             computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
@@ -62,7 +62,7 @@ def device_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 @check("Do throughputs in tokens, samples and steps agree?", "pairs of throughputs with their quotient")
-def token_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+def token_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare quotients of two throughputs with the printed quotient."""
     for metric, second_metric, column in _QUOTIENTS:
         for throughput, second in results.pairs(metric, second_metric):
@@ -76,7 +76,7 @@ def token_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
             # Tokens of a sample and of a step are means, and printed without decimals.
             rounding = Fraction(0) if name in ("global_batch", _LENGTH) else Fraction(1)
             if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
-                yield None
+                yield throughput, second
                 continue
             computed = throughput.value / second.value
             computation = f"{throughput.text} {throughput.metric} / {second.text} {second.metric} = {computed:.5g}"
@@ -87,14 +87,15 @@ def token_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 @check("Do throughputs and times agree?", "times with a throughput")
-def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | None]:
+def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare times of tasks and steps with the throughputs of their configuration."""
     for seconds in results.select(quantities.TASK, quantities.STEP):
         if not seconds.printed.is_positive:
             continue
         for metric, amount in _amounts(seconds).items():
             for throughput in results.same_configuration(seconds, metric):
-                yield _compare_with_time(results, seconds, throughput, amount)
+                diagnostic = _compare_with_time(results, seconds, throughput, amount)
+                yield diagnostic or (throughput, seconds)
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:

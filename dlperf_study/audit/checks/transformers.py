@@ -22,19 +22,21 @@ _LARGE_FACTOR = 1.5
 Comparison = Callable[[ResultCell], tuple[str, float] | None]
 
 
-@check("Do the degrees of parallelism fit the devices?", "rows with degrees and devices")
+@check("Do the degrees of parallelism fit the devices?", "rows with degrees and devices", compares=False)
 def degrees(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the degrees of parallelism of each row with its devices."""
     return _examine_rows(results, _compare_degrees, _OTHER_DEGREES)
 
 
-@check("Is a global batch micro-batch × accumulation × copies?", "rows with micro-batch and accumulation")
+@check(
+    "Is a global batch micro-batch × accumulation × copies?", "rows with micro-batch and accumulation", compares=False
+)
 def accumulations(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every row that prints all of them."""
     return _examine_rows(results, _compare_accumulation, _OTHER_BATCH)
 
 
-@check("Are the tokens of a step at most samples × sequence length?", "rows with all three")
+@check("Are the tokens of a step at most samples × sequence length?", "rows with all three", compares=False)
 def step_tokens(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every row that prints all three numbers."""
     return _examine_rows(results, _compare_tokens, _LONG_SAMPLES)

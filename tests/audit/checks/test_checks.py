@@ -6,7 +6,7 @@ A case of the tables in this folder is what the check yields, a letter for each 
 
 import pytest
 
-from dlperf_study.audit.checks import load, names
+from dlperf_study.audit.checks import AuditDiagnostic, load, names
 from tests.audit.checks import conventions, curves, peaks, plausibility, ratios, runs, stages, throughputs, transformers
 from tests.audit.tables import Cases, results
 
@@ -25,9 +25,9 @@ def test_every_check_has_a_table_that_is_right_and_one_that_is_wrong():
 @pytest.mark.parametrize(("check", "case"), [(check, case) for check, cases in CASES.items() for case in cases])
 def test_a_check_examines_a_table(check, case, snapshot):
     status, rows = CASES[check][case]
-    examined = list(load(check).examine(results(rows)))
-    diagnostics = [diagnostic for diagnostic in examined if diagnostic]
-    assert "".join(diagnostic.severity[0].upper() if diagnostic else "." for diagnostic in examined) == status
+    outcomes = list(load(check).examine(results(rows)))
+    diagnostics = [outcome for outcome in outcomes if isinstance(outcome, AuditDiagnostic)]
+    assert "".join(each.severity[0].upper() if each in diagnostics else "." for each in outcomes) == status
     for diagnostic in diagnostics:
         explained = [f"  or: {explanation}" for explanation in diagnostic.explanations]
         assert "\n".join([diagnostic.computation, f"  {', '.join(diagnostic.keys)}", *explained]) == snapshot
