@@ -97,7 +97,12 @@ def _machine_and_code(datasets: Sequence[Dataset]) -> tuple[Machine, str]:
         runs = dataset.runs[[*_MACHINE, "measuring_code"]].dropna()
         environments.update(runs.itertuples(index=False, name=None))
     if len(environments) != 1:
-        machines = "; ".join(sorted(map(str, environments))) or "none"
+        machines = "; ".join(sorted(map(_named, environments))) or "none"
         raise RecordError(f"a self-test is of one machine and one benchmark code; these runs are from {machines}")
     [(host, cpu_model, cores, code)] = environments
     return Machine(str(host), str(cpu_model), int(cores)), str(code)
+
+
+def _named(environment: tuple[str, str, float, str]) -> str:
+    host, cpu_model, cores, code = environment
+    return f"{host} ({cpu_model}, {cores:.0f} cores, code {code[:12]})"

@@ -7,16 +7,17 @@ from functools import partial
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.errors import RecordError
+from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.execution import selftest_studies
 from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
 from dlperf_study.machines.supervision import locks
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.selftest import power
-from dlperf_study.selftest.evaluation import analysis_code
+from dlperf_study.selftest.evaluation import analysis_code, evaluate
 from dlperf_study.selftest.result import Status, last_result
 from dlperf_study.study.plan import build_plan
-from tests.evidence_factory import CODE
+from tests.evidence_factory import CODE, change
 from tests.selftest.studies import pair_dataset, steps_dataset, straggler_dataset
 from tests.study.examples import anything_goes, cluster
 
@@ -98,6 +99,21 @@ def test_a_failed_run_leaves_a_check_undecided_and_is_measured_again(measured, m
     out = capsys.readouterr().out
     assert out == snapshot
     assert StudyPaths.of("selftest").selftest_unfinished.exists()
+
+
+def test_runs_of_several_machines_are_refused_by_their_names_in_order(refused):
+    pair_dataset(1)
+    runs = sorted(StudyPaths.of("selftest_pairs_01").folder.rglob("run.json"))
+    environment = json.loads(runs[0].read_text())["environment"]
+    for number, file in enumerate(runs):
+        environment["hardware"]["cpu_model"] = f"CPU {number}"
+        change(RunPaths(file.parent), environment=environment)
+    with refused(RecordError):
+        evaluate(["selftest_pairs_01"], {}, {}, 0.0, quick=True)
+    for file in runs:
+        file.unlink()
+    with refused(RecordError):
+        evaluate(["selftest_pairs_01"], {}, {}, 0.0, quick=True)
 
 
 def _without_last_run(plan):
