@@ -119,3 +119,9 @@ def test_what_is_written_is_the_study_that_was_asked_for(tmp_path, options):
     assert (study.factors, study.program.command) == (values, new.command)
     assert (study.program.data, study.program.environment) == (("a/bé.bin",), {"A": "1"})
     assert len(study.points) == 6
+
+
+def test_a_new_file_is_as_wide_as_its_reader_expects(snapshot):
+    """The first line of the command has 100 characters: one more fits nowhere, one less leaves a word over."""
+    command = " ".join(["ab", *"c" * 100])
+    assert NewStudy("toy", command, {"devices_per_node": [1, 2]}, notes=("a launcher",)).as_yaml() == snapshot
