@@ -18,6 +18,7 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
 from dlperf_study.report.figures import published_figures
 from dlperf_study.report.page_findings import page_findings
+from dlperf_study.report.tables.history_tables import condition_changes, speedup_changes, throughput_changes
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
@@ -177,7 +178,13 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     assert row["change_low"] < row["change"] < row["change_high"] < 1
     assert row[["change_against_mean", "significance"]].isna().all()
     assert repr(changed).splitlines()[0] == changed.findings().sentences[0]
-    assert changed.findings()._repr_html_() in changed._repr_html_()
+    shown = changed._repr_html_()
+    assert changed.findings()._repr_html_() in shown
+    assert throughput_changes(changed.changes)._repr_html_() in shown
+    assert speedup_changes(changed.changes)._repr_html_() in shown
+    unchanged = condition_changes(changed.changes)
+    assert unchanged.is_empty
+    assert unchanged.title not in shown
     with pytest.raises(RecordError):
         study.compare(study)
 
