@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import RunError, UnsupportedError
-from dlperf_study.execution.planning import cluster_for, load_cluster, make_plan
+from dlperf_study.execution.planning import load_cluster, make_plan
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, controller_request, requested_runs
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.plan_description import describe
-from dlperf_study.study.study_file import load_study
 from tests.nvidia_smi import A100, two_a100
-from tests.study.examples import STUDY, write
+from tests.study.examples import write
 
 ON_GPUS = """\
 launcher: local
@@ -37,12 +36,6 @@ def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once(tmp_path):
     assert text.count("`make gpu PADDLE_INDEX=ADDRESS` installs") == 1
     plan.write(tmp_path / "plan.json")
     assert Plan.read(tmp_path / "plan.json").why_not_gpu == plan.why_not_gpu != ""
-
-
-def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path):
-    parameter_servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
-    cluster = cluster_for([load_study(write(tmp_path, parameter_servers))], "local")
-    assert "runs are measured on its CPU: paddle_ps trains on CPUs only" in cluster.why_not_gpu
 
 
 def test_a_run_on_another_device_than_planned_is_refused(three_runs, tmp_path, monkeypatch):

@@ -8,10 +8,11 @@ import pytest
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.execution.libraries import data_loader_versions, library_version
-from dlperf_study.execution.planning import make_plan, require_support, unsupported_here
+from dlperf_study.execution.planning import cluster_for, make_plan, require_support, unsupported_here
 from dlperf_study.study.study_file import load_study
 from dlperf_study.training import data_loaders, frameworks
 from dlperf_study.training.parts import require_part_names
+from tests.nvidia_smi import two_a100
 from tests.shell_program import program
 from tests.study.examples import STUDY, write
 from tests.training.frameworks.launching import CLUSTER, asynchronous, configuration
@@ -88,6 +89,21 @@ def test_the_place_of_a_wrong_name_is_said(tmp_path, right, wrong, key):
     with pytest.raises(StudyFileError) as caught:
         make_plan(str(file), "local", quick=False)
     assert str(caught.value).startswith(f"{file}: {key}; ")
+
+
+def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path, monkeypatch):
+    two_a100(tmp_path, monkeypatch)
+    parameter_servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
+    cluster = cluster_for([load_study(write(tmp_path, parameter_servers))], "local")
+    assert cluster.why_not_gpu.endswith("runs are measured on its CPU: paddle_ps trains on CPUs only")
+
+
+def test_the_place_of_a_wrong_framework_is_said_on_a_machine_with_gpus_too(tmp_path, monkeypatch):
+    two_a100(tmp_path, monkeypatch)
+    file = write(tmp_path, STUDY.replace("paddle_collective", "padle_collective"))
+    with pytest.raises(StudyFileError) as caught:
+        make_plan(str(file), "local", quick=False)
+    assert str(caught.value).startswith(f"{file}: constants.framework is 'padle_collective'; ")
 
 
 def test_too_many_devices_are_an_error_with_the_configuration():
