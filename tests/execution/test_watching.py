@@ -4,9 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
+from dlperf_study.cli import watching
 from dlperf_study.cli.watching import Watcher, watched
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
@@ -72,6 +75,24 @@ def test_the_terminal_has_a_table_after_each_round_but_the_last(plan, pages, cap
     printed = capsys.readouterr().out
     assert re.findall(r"^To do: (\d+) run", printed, re.MULTILINE) == ["6", "3"]
     assert printed.count(str(StudyPaths.of(plan.study).progress_page)) == 1
+
+
+def test_within_a_round_the_evidence_is_read_again_when_that_takes_5_per_cent_of_the_time(plan, monkeypatch):
+    """A run takes 15 s by the clock of this test, and reading the evidence 1 s: it may be read every 20 s."""
+    clock, known = count(), []
+
+    def measured(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
+        text = StudyPaths.of(plan.study).progress_page.read_text(encoding="utf-8")
+        found = re.search(r"From (\d+) completed run", text)
+        known.append(int(found[1]) if found else 0)
+        for _ in range(15):
+            next(clock)
+        return perform_one(configuration, runs, monkeypatch)
+
+    measure_here(measured, monkeypatch)
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    measure(plan)
+    assert known == [0, 0, 2, 3, 3, 5, 6, 6, 8]
 
 
 def test_what_cannot_be_shown_ends_no_study(plan, pages, capsys):
