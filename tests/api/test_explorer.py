@@ -154,6 +154,16 @@ def test_the_code_makes_what_is_chosen(two_models):
     assert executed(code)._repr_html_() == view.children[2].value
 
 
+def test_the_code_of_a_chart_without_colours_and_panels_makes_that_chart(two_models):
+    view = explore(two_models)
+    for description in ("Colour", "Panels"):
+        menu(view, Dropdown, description).value = ""
+    code = menu(view, Textarea, "Code").value
+    assert executed(code)._repr_html_() == view.children[2].value
+    menu(view, Dropdown, "Panels").value = "model"
+    assert "hue=" not in menu(view, Textarea, "Code").value
+
+
 @pytest.mark.usefixtures("two_models")
 def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
     view = explore("nothing")

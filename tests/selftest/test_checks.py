@@ -17,7 +17,7 @@ from tests.selftest.studies import link_dataset, pair_dataset, straggler_dataset
 
 @pytest.mark.parametrize(
     ("cases", "share", "allowed"),
-    [(1, 0.05, 1), (3, 0.05, 1), (20, 0.05, 3), (20, 0.025, 2), (3, 0.025, 1)],
+    [(1, 0.05, 1), (3, 0.05, 1), (5, 0.05, 2), (20, 0.05, 3), (20, 0.025, 2), (3, 0.025, 1)],
 )
 def test_a_correct_instrument_has_more_wrong_cases_in_at_most_2_per_cent_of_selftests(cases, share, allowed):
     assert checks.allowed_cases(cases, share) == allowed
