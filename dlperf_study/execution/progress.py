@@ -109,7 +109,7 @@ class Progress:
         for execution in executions:
             self._left[execution.configuration.configuration_id] += len(execution.runs)
             self._left_of_round[execution.runs[0].turn.round] += 1
-        self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
+        self._show_total()
 
     @property
     def elapsed_seconds(self) -> float:
@@ -134,13 +134,16 @@ class Progress:
     def expect(self, runs: int) -> None:
         """Count further runs that may be needed."""
         self._left[_UNKNOWN] = runs
-        self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
+        self._show_total()
 
     def skip(self, execution: PendingExecution) -> None:
         """Leave out an execution that was to be done."""
         self._total -= 1
         self._left[execution.configuration.configuration_id] -= len(execution.runs)
         self._left_of_round[execution.runs[0].turn.round] -= 1
+        self._show_total()
+
+    def _show_total(self) -> None:
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
     def report(self, name: str, message: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dlperf_study.execution import progress
 from dlperf_study.execution.controller import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
+from dlperf_study.execution.pending import find_pending
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.records.run_record import RequestedRun
@@ -106,3 +107,15 @@ def test_a_study_that_is_measured_but_needs_a_round_goes_on(plan, measured):
     assert sorted(measured[9:]) == of_round(plan, 4)
     result, _ = run(plan, [])
     assert (result.measured, result.already_measured) == (0, 9)
+
+
+def test_the_bar_has_the_runs_that_are_done_and_those_that_are_left(plan, measured, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    first, second, third, *_ = find_pending(plan, load_cluster(plan.cluster)).executions
+    with progress.Progress([first, second], print) as shown:
+        shown.start(first)
+        shown.end(first.configuration.configuration_id, "done")
+        shown.add([third])
+        shown.skip(second)
+        shown.expect(3)
+    assert capsys.readouterr().out.count("1 of 5 runs") == 1
