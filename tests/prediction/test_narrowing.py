@@ -45,6 +45,12 @@ def test_more_runs_are_named_where_runs_differ_more_than_series():
     assert next(iter(narrowed(exact, 8))) == "6 nodes"
 
 
+def test_more_runs_of_the_smallest_size_are_named_where_its_runs_alone_differ():
+    measured = curve(THROUGHPUTS, error=1e-6)
+    noisy = curve(THROUGHPUTS, error=1.0).points[0]
+    assert list(narrowed(measured.replace_point(measured.points[0], noisy), 8)) == ["6 nodes", "3 more runs on 1 node"]
+
+
 def test_a_size_without_an_interval_may_get_one():
     assert list(narrowed(curve(THROUGHPUTS), 16)) == ["8 nodes"]
     # Nothing within reach gives one to 64 nodes, or tests a fixed batch.
