@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +81,17 @@ def test_a_script_is_filled_with_its_folder_and_its_time():
     assert "#SBATCH --output='/outputs/a b/jobs/1'/output.txt\n" in text
     assert text.endswith("-m dlperf_study.machines.slurm.allocation '/outputs/a b/jobs/1'\n")
     assert not re.search(r"\{(job|time)\}", text)
+
+
+def test_a_job_that_is_interrupted_ends_as_shells_say_it(tmp_path):
+    """Slurm interrupts it while it asks for the names of its nodes."""
+    order = {"timeout_seconds": 1.0, "submissions": [json.loads(submission().as_json())]}
+    JobPaths(tmp_path).order.write_text(json.dumps(order))
+    program(tmp_path, "kill -TERM $PPID; sleep 5", "scontrol")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment |= {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "h1"}
+    command = (sys.executable, "-m", "dlperf_study.machines.slurm.allocation", str(tmp_path))
+    assert subprocess.run(command, env=environment, timeout=60).returncode == 143
 
 
 def test_only_gpus_are_asked_for_by_number():
