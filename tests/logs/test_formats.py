@@ -70,6 +70,12 @@ def test_a_format_declares_what_its_numbers_mean_and_how_ranks_merge(format_):
         assert format_.merge not in (Merge.SUM, Merge.SLOWEST)
 
 
+def test_the_fixed_window_of_dlperf_has_100_steps_or_those_of_tensorflow_1():
+    windows = {format_.name: format_.dlperf_steps for format_ in FORMATS if format_.dlperf_steps}
+    counts = {name: last - first for name, (first, last) in windows.items()}
+    assert set(counts.values()) == {100, 500}
+
+
 @every_line
 def test_a_pattern_asks_for_no_particular_digits_and_captures_positions_and_metrics_only(line):
     """Lines that differ in digits only are read by one match."""

@@ -3,6 +3,8 @@
 import pytest
 
 from dlperf_study.core.errors import StudyFileError
+from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.parameter import LARGEST_NUMBER, typed
 from dlperf_study.study.precision import canonical_precision
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
@@ -22,6 +24,14 @@ def test_a_parameter_out_of_its_bounds_is_refused(tmp_path, written, message):
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
     assert str(caught.value) == f"{file}: constants.{message}"
+
+
+def test_a_number_of_64_bits_is_read_and_no_larger_one():
+    seed = PARAMETERS["seed"]
+    assert typed("a study", seed, LARGEST_NUMBER) == LARGEST_NUMBER
+    for number in (LARGEST_NUMBER + 1, -LARGEST_NUMBER - 1):
+        with pytest.raises(StudyFileError, match="which is not a number up to"):
+            typed("a study", seed, number)
 
 
 def test_a_measurement_out_of_its_bounds_is_refused(tmp_path, refused):

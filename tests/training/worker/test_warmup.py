@@ -118,6 +118,7 @@ def test_a_warmup_ends_when_two_blocks_are_alike():
     assert warmup.ended_by is WarmupEnd.STEADY
     assert len(warmup.step_seconds) == 2 + 4 * BLOCK_STEPS
     assert warmup.step_seconds[: len(STARTUP)] == list(STARTUP)
+    assert len(warmup.input_seconds) == len(warmup.step_seconds)
     assert warmup.losses == [float(k + 1) for k in range(len(warmup.step_seconds))]
 
 
