@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,10 @@ def test_the_table_and_the_figure_have_every_cause(noise, has_jitter):
     assert (drain.interval, drain.footnote) == ("", "")
     [figure] = figures.waterfall(dataset)
     for width in (PAGE, COLUMN):
-        assert len(figure.drawn(width).axes) == 1
+        [axes] = figure.drawn(width).axes
+        *bars, _ = axes.patches
+        for before, after in pairwise(bars):
+            assert after.get_x() == pytest.approx(before.get_x() + before.get_width())
     alone = study(Planned(configuration(), _ALONE))
     assert tables.causes(alone).is_empty
     assert next(figures.waterfall(alone)).is_empty
@@ -216,6 +220,31 @@ def test_what_is_not_told_apart_says_why():
 def test_bounds_of_what_is_exposed_of_each_exchange(exposed, expected):
     bounds = exposed_of_kinds(exposed, {"all-reduce": Interval(7.0, 8.0), "broadcast": Interval(1.0, 2.0)})
     assert {name: (interval.low, interval.high) for name, interval in bounds.items()} == expected
+
+
+def test_the_table_has_bounds_unless_what_is_exposed_lacks_an_interval():
+    """Of 9 to 10 ms the broadcast takes at most 2: the rest is the all-reduce's."""
+    dataset = lossy(Recipe(exposed_communication_seconds=0.01, noise=0.002))
+    alone = {"all_reduce_alone_seconds": 0.008, "broadcast_alone_seconds": 0.002}
+    columns = {f"{name}{bound}": seconds for name, seconds in alone.items() for bound in ("", "_low", "_high")}
+    ends = ("Exposed at least", "Exposed at most")
+    expected = {
+        (0.0095, 0.009, 0.01): ("7.00", "8.00"),
+        (0.0095, None, None): (MISSING, MISSING),
+        (None, None, None): ("0", "8.00"),
+    }
+    for exposed, bounds in expected.items():
+        value, low, high = exposed
+        rows = dataset.configurations.assign(
+            **columns,
+            exposed_communication_seconds=value,
+            exposed_communication_seconds_low=low,
+            exposed_communication_seconds_high=high,
+            jitter_seconds=0.0,
+        )
+        table = tables.exposed_kinds(replace(dataset, configurations=rows))
+        cells = labelled(table, 0)
+        assert tuple(cells[end].text for end in ends) == bounds, exposed
 
 
 def test_printed_stages_add_up_and_the_wait_for_a_device_is_no_communication():

@@ -34,6 +34,13 @@ def test_the_simulated_half_width_is_the_requested_median(monkeypatch):
     assert sum(half_widths) / len(half_widths) == pytest.approx(0.1, rel=0.05)
 
 
+def test_the_errors_that_are_tried_grow():
+    """The smallest that is found is searched by halves."""
+    assert list(power.ERRORS) == sorted(power.ERRORS)
+    assert list(power.NARROW) == sorted(power.NARROW, reverse=True)
+    assert list(power.WIDE) == sorted(power.WIDE)
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview, diagnostic_groups
+from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview, diagnostic_groups, is_file
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
@@ -66,3 +66,8 @@ def test_every_page_keeps_its_diagnostics_as_a_table(paths):
         DiagnosticOverview(dataset, topic).save(paths)
     names = {path.name for path in paths.tables.glob("*.tex")}
     assert names == {"diagnostics.tex", "diagnostics-scaling.tex", "diagnostics-quality.tex"}
+
+
+@pytest.mark.parametrize(("subject", "is_of_file"), [("r50.log", True), ("1n1g/r50", True), ("throughput", False)])
+def test_a_file_is_known_by_a_dot_or_a_folder_in_its_name(subject, is_of_file):
+    assert is_file(subject) == is_of_file
