@@ -65,6 +65,16 @@ def test_times_that_contradict_the_printed_throughputs_give_none_and_say_so(snap
     assert "12.4945 samples/s are printed" in by_clock.misfit
 
 
+def test_pauses_between_epochs_contradict_no_printed_throughput():
+    epochs, pauses = np.arange(LINES) // 2, np.where(np.arange(LINES) % 2 == 0, 30.0, 0.0)
+    times = np.cumsum(SECONDS + pauses)
+    steady = steady_part(STEPS, PRINTED)
+    assert wall_throughput(STEPS, times, steady, BATCH).misfit
+    by_clock = wall_throughput(STEPS, times, steady, BATCH, epochs)
+    assert not by_clock.misfit
+    assert by_clock.throughput == pytest.approx(120.0 * (LINES - 4) / (SECONDS[4:] + pauses[4:]).sum(), rel=0.002)
+
+
 def test_times_that_go_backwards_say_so():
     times = 1.6e9 + np.cumsum(SECONDS)
     times[100:] -= 50
