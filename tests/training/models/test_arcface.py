@@ -13,6 +13,7 @@ import pytest
 
 from dlperf_study.core.errors import UnsupportedError
 from dlperf_study.training.libraries.paddle import Paddle
+from dlperf_study.training.models._base import without_loss
 from dlperf_study.training.models.arcface_resnet50 import MARGIN, SCALE, Shard, sample_rows
 from tests.training.models.networks import LIBRARIES, batch, build, gradients, tensor
 from tests.training.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible
@@ -51,6 +52,12 @@ def test_the_loss_is_the_equation(classifier, library):
     features = layer.backbone(images).detach().numpy().astype("float64")
     expected = loss_by_equation(features, layer.head.centers.detach().numpy().astype("float64"), labels.numpy())
     assert layer(images, labels).item() == pytest.approx(expected, rel=1e-4)
+
+
+@every_library
+def test_without_its_loss_a_network_is_its_backbone(library):
+    layer = arcface(library=library)
+    assert without_loss(layer) is layer.backbone
 
 
 def test_shards_hold_every_class_once_and_start_alike_in_every_library():
