@@ -4,8 +4,9 @@ The public names are in ``docs/notebooks.md``. Each is imported at its first use
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+# Without ``typing``, which may be a file of the current folder: __main__ removes that from the path of modules.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dlperf_study.api.explorer import explore
     from dlperf_study.api.other_results import ingest, published

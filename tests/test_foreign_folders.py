@@ -18,7 +18,7 @@ from tests.logs.ingest.conftest import REQUIRED_METADATA, elapse_lines
 pytestmark = pytest.mark.timeout(240)
 
 #: Modules that Python processes import early, and what a downloaded file of such a name would do.
-DECOYS = ("socket", "signal", "json", "threading", "numpy", "random", "tempfile")
+DECOYS = ("socket", "signal", "json", "threading", "numpy", "random", "tempfile", "typing")
 DECOY = """
 import os
 with open(os.environ["EXECUTED"], "a") as file:

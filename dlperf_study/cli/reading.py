@@ -195,14 +195,14 @@ def audit(options: argparse.Namespace) -> int:
     """Check a results table for internal consistency. Exits with 1 after an error or a rejected part of the file."""
     from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, significance
     from dlperf_study.audit.reading.files import TableFormat
-    from dlperf_study.audit.reading.table_file import read_tables
+    from dlperf_study.audit.reading.table_file import read_tables, source_name
     from dlperf_study.audit.result_frames import read_published_results
 
     tables, source = None, "published figures"
     if options.table:
         use_parts_next_to(options.table.parent)
         tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
-        source = options.table.name
+        source = source_name(options.table)
     check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
         columns = columns_content(tables, check_results) if tables else {}

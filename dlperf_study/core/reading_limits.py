@@ -6,14 +6,13 @@ The limits grow with the size of the file, so that a large one that is what it s
 import resource
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from dlperf_study.core.errors import DlperfStudyError
 
 #: The limits of files up to ``SMALL_BYTES``; of a larger one they are as many times higher as it is larger.
 SMALL_BYTES, MAX_SECONDS, MAX_MEMORY_BYTES = 64_000_000, 30.0, 500_000_000
+_RESERVE_BYTES = 8_000_000
 _STATUS = Path("/proc/self/statm")
 
 
@@ -21,33 +20,42 @@ class _LimitReached(BaseException):
     """Ends the reading of a file; no handler of a reader catches it."""
 
 
-@contextmanager
-def reading_limits(size: int, error: type[DlperfStudyError]) -> Iterator[None]:
-    """Limit what reading a file of so many bytes may cost inside the block; raises ``error``.
+class ReadingLimits:
+    """Limits what reading a file of so many bytes may cost inside a block; raises ``error``.
 
-    Only the main thread has limits: signals are its own, and the memory of a process is that of all its threads.
+    Only the main thread has limits: signals are its own, and the memory of a process is that of all its threads. A
+    class, and no generator: where no memory is left, its end needs next to none.
     """
-    if threading.current_thread() is not threading.main_thread() or not _STATUS.exists():
-        yield
-        return
-    factor = max(1.0, size / SMALL_BYTES)
-    seconds, memory_bytes = factor * MAX_SECONDS, int(factor * MAX_MEMORY_BYTES)
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    # Processor time: slow storage is no fault of a file.
-    earlier_handler = signal.signal(signal.SIGPROF, _end)
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (min([_used_bytes() + memory_bytes, *limits]), hard))
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        yield
-    except _LimitReached:
-        raise error(f"takes more than {seconds:.0f} s of processor time to be read") from None
-    except MemoryError:
-        raise error(f"needs more than {memory_bytes / 1e6:.0f} MB of memory to be read") from None
-    finally:
+
+    def __init__(self, size: int, error: type[DlperfStudyError]) -> None:
+        self._error = error
+        factor = max(1.0, size / SMALL_BYTES)
+        self._seconds, self._memory_bytes = factor * MAX_SECONDS, int(factor * MAX_MEMORY_BYTES)
+        self._soft, self._hard = resource.getrlimit(resource.RLIMIT_AS)
+        self._has_limits = threading.current_thread() is threading.main_thread() and _STATUS.exists()
+
+    def __enter__(self) -> None:
+        if not self._has_limits:
+            return
+        limits = [limit for limit in (self._soft, self._hard) if limit != resource.RLIM_INFINITY]
+        # Processor time: slow storage is no fault of a file.
+        self._earlier_handler = signal.signal(signal.SIGPROF, _end)
+        resource.setrlimit(resource.RLIMIT_AS, (min([_used_bytes() + self._memory_bytes, *limits]), self._hard))
+        signal.setitimer(signal.ITIMER_PROF, self._seconds)
+        self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if not self._has_limits:
+            return
+        # First of all: where no memory is left, not even a limit can be changed.
+        self._reserve = None
+        resource.setrlimit(resource.RLIMIT_AS, (self._soft, self._hard))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, earlier_handler)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.signal(signal.SIGPROF, self._earlier_handler)
+        if kind is _LimitReached:
+            raise self._error(f"takes more than {self._seconds:.0f} s of processor time to be read") from None
+        if kind is not None and issubclass(kind, MemoryError):
+            raise self._error(f"needs more than {self._memory_bytes / 1e6:.0f} MB of memory to be read") from None
 
 
 def _end(number: int, frame: object) -> None:

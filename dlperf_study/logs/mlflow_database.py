@@ -3,6 +3,7 @@
 What is compressed is read in memory.
 """
 
+import itertools
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,6 +22,8 @@ METRIC_ROW = "MLflow row: "
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
 #: A larger one does not fit into the memory of a small machine, twice.
 _LARGEST = 1 << 30
+#: How many instructions of SQLite the queries of a database may take: a row of a metric takes about 25, and 100 bytes.
+_STEPS_AT_ONCE, _STEPS, _STEPS_OF_BYTE = 100_000, 200, 20
 _BEGINNING = b"SQLite format 3\0"
 _STATUS = "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?"
 #: Of a value that is no number there is 0, and a flag.
@@ -86,6 +89,9 @@ def _open_database(source: LogSource) -> Iterator[sqlite3.Connection]:
             if content := read_whole(source, _LARGEST):
                 database.deserialize(content)
     with closing(database):
+        # Python handles no signal within a query. Pages that refer to each other make rows without end.
+        steps = _STEPS + _STEPS_OF_BYTE * source.path.stat().st_size // _STEPS_AT_ONCE
+        database.set_progress_handler(itertools.repeat(0, steps).__next__, _STEPS_AT_ONCE)
         yield database
 
 
@@ -98,7 +104,9 @@ def _rows(source: LogSource, database: sqlite3.Connection, query: str, *values: 
             columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
             if kind != "table" or any(hidden for *_, hidden in columns):
                 raise sqlite3.DatabaseError("runs and metrics must be tables of stored columns")
-        yield from database.execute(query, values)
+        # With "yield from", a reader that ends early would close the cursor of a closed database.
+        for row in database.execute(query, values):  # noqa: UP028
+            yield row
 
 
 def _begins_as_database(path: Path) -> bool:
@@ -115,4 +123,6 @@ def _readable(source: LogSource) -> Iterator[None]:
         yield
     # What SQLite says of a damaged database may be no text.
     except (sqlite3.Error, ValueError, OverflowError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise LogError(f"{source}: a query takes too long for its size; it is damaged") from error
         raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error

@@ -189,7 +189,7 @@ RUN_RECORD = TypeAdapter(RunRecord)
 
 def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
     """Return the record with digests of its files and its own."""
-    files = {file.name: _digest(file.read_bytes()) for file in paths.evidence_files}
+    files = {file.name: _digest_of_file(file) for file in paths.evidence_files}
     complete = {**facts, FILES: files}
     return complete | {DIGEST: _digest_of_record(complete)}
 
@@ -208,7 +208,7 @@ def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
         file = paths.folder / Path(name).name
         try:
             require_end(file)
-            is_changed = _digest(file.read_bytes()) != digest
+            is_changed = _digest_of_file(file) != digest
         except OSError as error:
             yield f"{name} existed when the run ended, but cannot be read: {error.strerror}"
             continue
@@ -217,6 +217,11 @@ def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
             continue
         if is_changed:
             yield f"{name} was changed after the run"
+
+
+def _digest_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest_of_record(facts: Mapping[str, Any]) -> str:

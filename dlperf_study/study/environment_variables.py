@@ -1,5 +1,6 @@
 """The environment of training processes: what reaches them from a shell, and which values evidence may show."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +88,11 @@ class PassedVariables:
 
     def _secrets(self, environment: Mapping[str, str]) -> list[str]:
         """Return the values that may be secrets, the longest first."""
-        values = {value for name, value in environment.items() if not self._is_harmless(name, value)}
+        values: set[str] = set()
+        for name, value in environment.items():
+            if not self._is_harmless(name, value):
+                # As it is, as Python and JSON print it, and each of its lines.
+                values |= {value, repr(value)[1:-1], json.dumps(value)[1:-1], *map(str.strip, value.splitlines())}
         long = {value for value in values if len(value) >= secrets.SHORTEST_SECRET}
         return sorted((value for value in long if not secrets.SWITCH.fullmatch(value)), key=len, reverse=True)
 

@@ -30,23 +30,29 @@ PREFIXES = _read_prefixes()
 _KEY = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, PREFIXES))})([\w.~+/=-]{{10,}})", re.ASCII)
 _CAPITALS = re.compile(r"[A-Z0-9]{16,}")
 #: A user and a password, in a URL or alone.
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@:]{0,200}:[^\s@]{1,200}(?=@)")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@:]{0,200}:(?!\d{1,5}/)[^\s@]{1,200}(?=@)")
 _USER_AND_PASSWORD = re.compile(r"://[^/\s@]+@|(?<![^/\s:@])[^/\s:@]+:[^/\s:@]+@")
 #: The signature of a URL of cloud storage, the headers of a request, and a value behind its name.
 _SIGNATURE = re.compile(
     r"(?<=[?&])((?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|sig|Signature)=)[^&\s'\"]{8,}"
 )
+_WEBHOOK = re.compile(r"(?<=hooks\.slack\.com/)[\w/]{16,}")
+#: A line of a private key.
+_KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{60,76}={0,2}$", re.MULTILINE)
 _HEADER = re.compile(
     r"(?<![\w-])(?:(?:Proxy-)?Authorization|(?:Set-)?Cookie)['\"]?:\s{0,9}([^\r\n]{4,})", re.IGNORECASE
 )
 _NAMED = re.compile(
-    r"(?<![\w-])[\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)['\"]?\s{0,3}[:=]\s{0,3}['\"]?"
-    r"([^\s'\",;(){}]{8,})",
+    r"(?<![\w-])[\w-]{0,40}(?:(?:password|passwd|passphrase|secret|token|api[ _-]?key|access[_-]?key|account[_-]?key)"
+    r"['\"]?\s{0,3}[:=]\s{0,3}|password\s{1,3}|\b(?:basic|bearer)\s{1,3})['\"]?([^\s'\",;(){}]{8,})",
     re.IGNORECASE,
 )
 #: Without any of these, in lower case, a text has no secret by itself.
 _SIGNS = (*dict.fromkeys(map(str.lower, PREFIXES)), "://", "sig", "authorization", "cookie", "key", "token")
-_SIGNS += ("passw", "secret")
+_SIGNS += ("pass", "secret", "basic", "bearer", "hooks.slack")
+#: What a tokenizer calls its own tokens, and what a table or a generator calls its keys: their values are no secrets.
+_OF_TEXTS = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "stop", "start", "end", "image", "special"}
+_OF_TABLES = {"sort", "primary", "foreign", "prng", "group", "row", "map", "cache"}
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
 _SECRET_WORDS = {
     *("token", "secret", "password", "passwd", "pwd", "passphrase", "credential", "credentials", "apikey"),
@@ -65,14 +71,18 @@ _MAY_BE_SECRET = re.compile(r"-[pk]|--?[\w-]{0,40}(?:key|pass)", re.IGNORECASE)
 def names_secret(name: str) -> bool:
     """Return whether a name is one of a secret: ``HF_TOKEN``, ``--api-key``."""
     parts = re.findall("[a-z]+", name.lower())
+    if _is_of_text_or_table(parts):
+        return False
     # Of variables, each that ends so: the key of whatever service it is.
     is_key = "key" in parts[-1:] and (bool(_KEYS & set(parts[:-1])) or name.isupper())
     is_secret = bool(_SECRET_WORDS & set(parts[-1:])) or "secret" in parts
+    is_secret = is_secret or (name.isupper() and parts[-1:] == ["pass"])
     return name not in _NO_SECRETS and (is_key or is_secret)
 
 
 def redacted(text: str) -> str:
     """Return a text without what looks like a secret by itself."""
+    text = _KEY_LINE.sub(lambda match: WITHHELD if _is_random(match[0]) else match[0], text)
     in_lower_case = text.lower()
     if not any(sign in in_lower_case for sign in _SIGNS):
         return text
@@ -86,8 +96,22 @@ def _redacted_line(line: str) -> str:
     line = _KEY.sub(lambda match: WITHHELD if _is_key(match) else match[0], line)
     line = _CREDENTIALS.sub(WITHHELD, line)
     line = _SIGNATURE.sub(rf"\1{WITHHELD}", line)
-    line = _HEADER.sub(_without_value, line)
-    return _NAMED.sub(lambda match: _without_value(match) if _has_letters_and_digits(match[1]) else match[0], line)
+    line = _HEADER.sub(_without_value, _WEBHOOK.sub(WITHHELD, line))
+    return _NAMED.sub(_without_named_value, line)
+
+
+def _without_named_value(match: re.Match[str]) -> str:
+    name = re.match(r"[\w-]*", match[0])
+    words = re.findall("[a-z]+", name[0].lower()) if name else []
+    is_scheme = words in (["basic"], ["bearer"])
+    if _is_of_text_or_table(words) or not _has_letters_and_digits(match[1]) or (is_scheme and not _is_random(match[1])):
+        return match[0]
+    return _without_value(match)
+
+
+def _is_of_text_or_table(words: Sequence[str]) -> bool:
+    before_last, last = {*words[-2:-1]}, {*words[-1:]}
+    return bool((before_last & _OF_TEXTS and last == {"token"}) or (before_last & _OF_TABLES and last == {"key"}))
 
 
 def _without_value(match: re.Match[str]) -> str:

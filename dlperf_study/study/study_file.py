@@ -104,6 +104,7 @@ def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) ->
 def check_study(study: Study) -> None:
     """Raise StudyFileError if the keys of a study contradict each other."""
     _check_factors(study)
+    _check_settings(study)
     _check_size(study)
     _check_target_ci(study)
     _check_breakdown(study)
@@ -130,6 +131,21 @@ def _check_factors(study: Study) -> None:
     for name, parameter in study.parameters.items():
         if parameter.default is None and name != GLOBAL_BATCH.name and not study.gives(name):
             raise study.error(f"{name} is missing; give it in constants or in factors")
+
+
+def _check_settings(study: Study) -> None:
+    """Require values of one kind of each setting of the user's program: they become a column of the dataset."""
+    given: dict[str, list[object]] = {}
+    constants = {name: [value] for name, value in study.constants.items()}
+    for values in (constants, study.factors, *study.include):
+        for name in values:
+            if name not in study.parameters:
+                given.setdefault(name, []).extend(values[name])
+    for name, values_of_name in given.items():
+        kinds = {bool if isinstance(value, bool) else isinstance(value, str) for value in values_of_name}
+        if len(kinds) > 1:
+            texts = dict.fromkeys(f"'{value_text(value)}'" for value in values_of_name)
+            raise study.error(f"{name} has values of several kinds; write each as a text: {', '.join(texts)}")
 
 
 def _check_size(study: Study) -> None:

@@ -106,9 +106,15 @@ def _one_or_several(kind: Any) -> Any:
 SETTINGS = "settings"
 
 
+#: What a column of the dataset can hold.
+LARGEST_INTEGER = 2**63 - 1
+
+
 def _check_setting(value: Any) -> Any:
     if not isinstance(value, Scalar) or value == "":
         raise ValueError("it must be a text, a number, true or false")
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise ValueError(f"it must be at most {LARGEST_INTEGER}, or a text")
     return value
 
 

@@ -1,5 +1,6 @@
 """The command line: what it says about a user's errors, and with which exit code."""
 
+import os
 import re
 import subprocess
 import sys
@@ -157,3 +158,10 @@ def test_what_can_not_be_read_of_an_audited_table_is_refused_and_the_rest_is_aud
     table.write_text("world_size,throughput,speedup\n1,100.0,1.00\n4,fast,3.80\n")
     assert main(["audit", str(table)]) == 1
     assert capsys.readouterr().out == snapshot
+
+
+def test_a_table_may_have_a_name_that_is_no_text(tmp_path, capsys):
+    table = tmp_path / os.fsdecode(b"\xff.csv")
+    table.write_text("GPUs,img/s,speedup\n1,100,1.0\n2,190,2.5\n")
+    assert main(["audit", str(table)]) == 1
+    assert capsys.readouterr().out.endswith("\\xff.csv: 1 error, about row 2\n")

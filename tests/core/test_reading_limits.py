@@ -22,7 +22,7 @@ def test_a_file_that_takes_more_than_its_time_is_refused_also_by_a_reader_that_c
     monkeypatch.setattr(reading_limits, "MAX_SECONDS", 0.3)
     with (
         pytest.raises(LogError, match=r"takes more than 0 s of processor time"),
-        reading_limits.reading_limits(9, LogError),
+        reading_limits.ReadingLimits(9, LogError),
     ):
         work_for_ever()
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
@@ -30,10 +30,10 @@ def test_a_file_that_takes_more_than_its_time_is_refused_also_by_a_reader_that_c
 
 def test_a_file_that_needs_more_than_its_memory_is_refused(monkeypatch):
     earlier = resource.getrlimit(resource.RLIMIT_AS)
-    with pytest.raises(LogError, match="needs more than 500 MB"), reading_limits.reading_limits(9, LogError):
+    with pytest.raises(LogError, match="needs more than 500 MB"), reading_limits.ReadingLimits(9, LogError):
         bytearray(700_000_000)
     assert resource.getrlimit(resource.RLIMIT_AS) == earlier
-    with reading_limits.reading_limits(128_000_000, LogError):
+    with reading_limits.ReadingLimits(128_000_000, LogError):
         assert len(bytearray(700_000_000)) == 700_000_000, "a larger file may need more"
 
 
@@ -42,7 +42,7 @@ def test_another_thread_has_no_limit():
 
     def read() -> None:
         try:
-            with reading_limits.reading_limits(9, LogError):
+            with reading_limits.ReadingLimits(9, LogError):
                 bytearray(700_000_000)
         except BaseException as error:
             errors.append(error)

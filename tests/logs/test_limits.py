@@ -142,6 +142,48 @@ def test_a_database_holds_tables_of_numbers(tmp_path, change, message):
         read_log(collect_tracker_runs(find_log_files(tmp_path))[0].source)
 
 
+PAGE_BYTES, CHILDREN = 512, 70
+
+
+def interior_page(child: int) -> bytes:
+    """Return a page of a table's tree whose 70 children are one page."""
+    page, end = bytearray(PAGE_BYTES), PAGE_BYTES
+    page[0] = 5
+    for index in range(CHILDREN):
+        end -= 5
+        page[end : end + 5] = struct.pack(">IB", child, min(index + 1, 127))
+        struct.pack_into(">H", page, 12 + 2 * index, end)
+    struct.pack_into(">HHHBI", page, 1, 0, CHILDREN, end, 0, child)
+    return bytes(page)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("table", ["runs", "metrics"])
+def test_pages_that_refer_to_each_other_make_no_rows_without_end(tmp_path, table):
+    """A table of one row becomes one of 70^13, in 8 kB."""
+    path, levels = tmp_path / "mlflow.db", 13
+    with closing(sqlite3.connect(path)) as written:
+        written.executescript(
+            f"PRAGMA page_size = {PAGE_BYTES};"
+            "CREATE TABLE runs (run_uuid TEXT, status TEXT, start_time INT, lifecycle_stage TEXT);"
+            "CREATE TABLE metrics (key TEXT, value, timestamp INT, run_uuid TEXT, step INT, is_nan BOOLEAN);"
+            "INSERT INTO runs VALUES ('1', 'FINISHED', 0, 'active');"
+            "INSERT INTO metrics VALUES ('step_time', 0.25, 1000, '2', 0, 0);"
+        )
+        [root] = written.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchone()
+    content = bytearray(path.read_bytes())
+    start, last = (root - 1) * PAGE_BYTES, len(content) // PAGE_BYTES
+    pages = [bytes(content[start : start + PAGE_BYTES])]
+    for level in range(1, levels):
+        pages.append(interior_page(last + level))
+    content[start : start + PAGE_BYTES] = interior_page(last + levels)
+    content += b"".join(pages)
+    struct.pack_into(">I", content, 28, len(content) // PAGE_BYTES)
+    path.write_bytes(content)
+    with pytest.raises(LogError, match="a query takes too long for its size; it is damaged"):
+        read_log(collect_tracker_runs(find_log_files(tmp_path))[0].source)
+
+
 @pytest.mark.parametrize("row", ['1,"2"\r3', '"' + "7" * 200_000 + '",1'], ids=["carriage return", "long cell"])
 def test_a_row_with_what_no_cell_has_is_split_at_its_commas(row):
     with pytest.raises(csv.Error):

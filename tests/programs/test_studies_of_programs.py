@@ -38,6 +38,9 @@ ERRORS = {
     "data above the folder": ("  launch:", "  data: [../x]\n  launch:"),
     "a measurement of networks": ("warmup_steps: 2,", "warmup_steps: 2, communication_only_steps: 5,"),
     "a framework": ("constants: {", "constants: {framework: torch_ddp, "),
+    "values of several kinds": ("{width: [1, 2]", "{width: [auto, 4, true]"),
+    "a number and the same as a text": ("{width: [1, 2]", "{width: [1, '1']"),
+    "an integer that no column holds": ("{width: [1, 2]", "{width: [1, 1000000000000000000000000000000]"),
     "a value that is a list": ("constants: {", "constants: {width: [1, 2], "),
 }
 

@@ -1,5 +1,7 @@
 """Which variables reach training processes, and which of their values stand in evidence."""
 
+import json
+
 import pytest
 
 from dlperf_study.study.environment_variables import COMMON_VARIABLES
@@ -64,6 +66,14 @@ def test_an_address_with_a_password_is_withheld_whatever_its_name(address):
 def test_a_switch_or_a_small_number_of_an_unknown_variable_stays_in_a_log(value):
     assert VARIABLES.recorded({"NCCL_FUTURE": value}) == {"NCCL_FUTURE": WITHHELD}
     assert VARIABLES.redacted(f"step {value}", {"NCCL_FUTURE": value}) == f"step {value}"
+
+
+@pytest.mark.parametrize("shown", [repr, json.dumps, str])
+def test_a_value_of_several_lines_is_replaced_however_it_is_printed(shown):
+    value = "first k4Zq part\nsecond m7Tx part\n"
+    printed = VARIABLES.redacted(f"key {shown(value)}", {"OTHER_KEY": value})
+    assert "k4Zq" not in printed
+    assert "m7Tx" not in printed
 
 
 def test_the_shortest_secret_is_replaced_and_what_is_shorter_is_part_of_many_words():

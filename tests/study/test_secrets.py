@@ -28,6 +28,9 @@ REJECTED = [
     ["--data", f"https://store.example.com/x?X-Amz-Signature={RANDOM}"],
     ["--data", f"https://store.example.com/x?sv=1&sig={RANDOM}"],
     ["--url", "postgres://me:pa55@db/x"],
+    ["--hook", "https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnop"],
+    ["--connection", f"AccountName=x;AccountKey={RANDOM}=="],
+    ["--new-password", "abcdefgh"],
 ]
 ACCEPTED = [
     ["ssh", "-p", "22", "host"],
@@ -51,6 +54,8 @@ ACCEPTED = [
     ["--key", "imagenet1k-train"],
     ["docker", "run", "-u", "root:video", "image"],
     ["--data", "https://store.example.com/x?version=3"],
+    ["--pad-token", "[PAD]", "--eos-token", "</s>", "--mask_token", "<mask>"],
+    ["--url", "http://localhost:8080/a@b"],
 ]
 
 
@@ -89,6 +94,14 @@ def test_a_key_of_a_service(prefix):
         ("Namespace(lr=0.1, token='abcdefgh1234')", f"Namespace(lr=0.1, token='{WITHHELD}')"),
         ("db password: hunter22x, next", f"db password: {WITHHELD}, next"),
         ("https://me:pa/ss@host/x", f"https://{WITHHELD}@host/x"),
+        ("at http://localhost:8080/a@b", "at http://localhost:8080/a@b"),
+        ("unk_token=[UNK1]99", "unk_token=[UNK1]99"),
+        (f"wandb: api key: {RANDOM}", f"wandb: api key: {WITHHELD}"),
+        ("--password hunter2secret", f"--password {WITHHELD}"),
+        (f"got Basic {RANDOM}", f"got Basic {WITHHELD}"),
+        ("Basic resnet50_v1 and a basic_block12", "Basic resnet50_v1 and a basic_block12"),
+        (f"-----BEGIN KEY-----\n{RANDOM * 3}\n", f"-----BEGIN KEY-----\n{WITHHELD}\n"),
+        ("0" * 32 + "a" * 32, "0" * 32 + "a" * 32),
     ],
 )
 def test_what_a_program_prints_is_shown_without_secrets(line, shown):
@@ -110,3 +123,11 @@ def test_the_time_grows_with_the_length_alone(unit):
 def test_a_value_that_is_all_digits_or_a_switch_is_no_secret():
     assert secrets_in(["--token", "50257", "--auth", "none", "--password=", "--api-key", "true"]) == []
     assert all(re.fullmatch(r"\S{3,}", prefix) for prefix in secrets.PREFIXES)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [("DB_PASS", True), ("SERVICE_KEY", True), ("SORT_KEY", False), ("FLAX_PRNG_KEY", False), ("EOS_TOKEN", False)],
+)
+def test_the_name_of_a_variable_tells_a_secret(name, is_secret):
+    assert secrets.names_secret(name) == is_secret

@@ -5,6 +5,7 @@ The columns of a wide table are metrics and conditions; its rows become rows wit
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from dlperf_study.audit.reading.rows import (
 )
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
-from dlperf_study.core.reading_limits import reading_limits
+from dlperf_study.core.reading_limits import ReadingLimits
 from dlperf_study.core.wording import list_first, unknown_name
 from dlperf_study.metrics.columns import COLUMNS, Dtype
 from dlperf_study.study.strict_yaml import display_path
@@ -74,9 +75,14 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     is no table, names no metric, or has no readable number.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
-    with numbers.error_prefix(f"{display_path(path)}: "), reading_limits(path.stat().st_size * _COST, TableError):
+    with numbers.error_prefix(f"{display_path(path)}: "), ReadingLimits(path.stat().st_size * _COST, TableError):
         grids = read_grids(path, table_format, errors)
-        return _parse_grids(grids, path.name, table_format, errors)
+        return _parse_grids(grids, source_name(path), table_format, errors)
+
+
+def source_name(path: Path) -> str:
+    """Return the name of a file as its results have it: bytes that are no UTF-8 are written as escapes."""
+    return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:

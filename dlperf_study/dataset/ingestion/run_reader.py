@@ -14,7 +14,7 @@ import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, DlperfStudyError, LogError, Severity
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
-from dlperf_study.core.reading_limits import reading_limits
+from dlperf_study.core.reading_limits import ReadingLimits
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_throughputs import (
     Throughputs,
@@ -93,7 +93,7 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 def read_printed_run(task: RunToRead) -> PrintedRun:
     """Read the logs of a run; problems are in the result."""
     try:
-        with reading_limits(task.unpacked_bytes, LogError):
+        with ReadingLimits(task.unpacked_bytes, LogError):
             return _read_printed_run(task)
     except Exception as error:
         # One log that nobody expected takes no other down.

@@ -25,6 +25,8 @@ AGENT = "dlperf_study.machines.node_agent.agent"
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: In the environment of the notebook processes and kernels that one controller started.
 CONTROLLER_MARK = "DLPERF_STUDY_CONTROLLER_MARK"
+#: One look may miss a process that forks and ends again and again.
+LOOKS_AT_NONE = 4
 KILL_SECONDS, MAX_ENDING_SECONDS = 10.0, 60.0
 POLL_SECONDS = 0.01
 
@@ -125,17 +127,33 @@ def end_children() -> list[str]:
     # A process that is just starting a program has no environment that can be read, so its mark would not be found.
     ended: list[str] = []
     # A process that waits for a device can't be ended.
-    deadline = time.monotonic() + MAX_ENDING_SECONDS
-    while time.monotonic() < deadline:
+    deadline, looks_at_none = time.monotonic() + MAX_ENDING_SECONDS, 0
+    while time.monotonic() < deadline and looks_at_none < LOOKS_AT_NONE:
         children = [child for child in psutil.Process().children() if _is_alive(child)]
-        if not children:
-            break
+        looks_at_none += 1
+        if children:
+            looks_at_none = 0
         processes: dict[int, psutil.Process] = {}
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 processes |= {each.pid: each for each in (child, *child.children(recursive=True))}
         ended += end(processes.values())
+        _kill_groups_of_children()
     return ended
+
+
+def _kill_groups_of_children() -> None:
+    """Kill the process groups of the children: one that forks and ends again and again is gone before it is killed."""
+    groups = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            # The name of the program, in brackets, may have any character.
+            _, parent, group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(parent) == os.getpid():
+                groups.add(int(group))
+    for group in groups - {os.getpgrp()}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def await_marked(variable: str, value: str, seconds: float) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -98,3 +99,31 @@ print(len(end_children()), psutil.Process().children()[0].status() if daemon.is_
 def test_a_daemon_is_adopted_and_ended():
     done = subprocess.run([sys.executable, "-c", DAEMON], capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) in (("1 zombie", ""), ("1 ended", ""))
+
+
+#: Leaves a process that forks and ends all the time: it has another id whenever one looks.
+COMET = """
+import os, sys, time
+from dlperf_study.machines.supervision.supervisor import supervise
+
+def leave_a_comet():
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            if os.fork():
+                os._exit(0)
+            open(sys.argv[1], "a").write("x")
+            time.sleep(0.001)
+    time.sleep(0.3)
+
+sys.exit(supervise(leave_a_comet))
+"""
+
+
+def test_a_process_that_forks_and_ends_all_the_time_is_ended(tmp_path):
+    trace = tmp_path / "trace"
+    done = subprocess.run([sys.executable, "-c", COMET, str(trace)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    size = trace.stat().st_size
+    time.sleep(0.3)
+    assert size == trace.stat().st_size > 0
