@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.logs.blocks import Blocks
-from dlperf_study.logs.format_detection import detect_formats, only_format
+from dlperf_study.logs.format_detection import detect_formats
 from dlperf_study.logs.json_lines import as_lines
 from dlperf_study.logs.log_files import LogFile, stem
 from dlperf_study.logs.metadata import Extras, LogMetadata, LogRun
@@ -137,9 +137,14 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
     repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
     for member_name, file in members:
         repetitions[member_name.repetition].append((member_name.printer, file))
-    program = next(filter(None, (_format_name(file) for _, file in members)), "")
+    program = problem = ""
+    for _, file in members:
+        program, problem_of_file = _format_of(file)
+        problem = problem or problem_of_file
+        if program:
+            break
     folder = "/".join((*name.above[1:], name.case))
-    source = folder if program else f"{folder} (none of its logs has one known format)"
+    source = folder if program else f"{folder} ({problem or 'none of its logs has one known format'})"
     runs = runs_of_repetitions(repetitions, name.nodes * name.devices_per_node)
     parameters: dict[str, Scalar] = {"framework": program} if program else {}
     parameters |= {
@@ -153,13 +158,16 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
     return LogMetadata(parameters, runs, source, Extras())
 
 
-def _format_name(file: LogFile) -> str:
-    """Return the format of a log; empty if uncertain."""
+def _format_of(file: LogFile) -> tuple[str, str]:
+    """Return the format of a log, empty if uncertain, and why it can't be read, if so."""
     if file.source.own_format:
-        return file.source.own_format.name
+        return file.source.own_format.name, ""
     try:
         with file.source.open() as opened:
-            formats = next(filter(None, map(detect_formats, Blocks(as_lines(str(file.source), opened)))), [])
-        return only_format(formats, str(file.source)).name
-    except LogError:
-        return ""
+            blocks = Blocks(as_lines(str(file.source), opened))
+            formats = next(filter(None, map(detect_formats, blocks)), [])
+    except LogError as error:
+        return "", str(error)
+    if len(formats) == 1:
+        return formats[0].name, ""
+    return "", blocks.damage and f"{file.source}: is damaged: {blocks.damage}"

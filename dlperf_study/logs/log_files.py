@@ -19,6 +19,7 @@ CONFIGURATION_FILE, METADATA_FILE = "configuration.json", "metadata.yaml"
 FORMER_METADATA_FILE = "identity.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
+_OTHER_ARCHIVE = re.compile(r"\.(tar|tgz|txz|tbz2?|7z|rar|tar\.\w+)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
     """Yield a file, or the members of an archive."""
     names = (root.name, *file.relative_to(root).parts)
     above = tuple(map(path_text, names))
+    if file == root and _OTHER_ARCHIVE.search(file.name):
+        raise LogError(f"{file}: only zip archives are read; unpack it, and name its folder")
     if file.suffix.lower() != ".zip" or not file.is_file():
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)

@@ -151,9 +151,9 @@ def _kill_groups_of_children() -> None:
             _, parent, group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
             if int(parent) == os.getpid():
                 groups.add(int(group))
-    for group in groups - {os.getpgrp()}:
+    for of_child in groups - {os.getpgrp()}:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+            os.killpg(of_child, signal.SIGKILL)
 
 
 def await_marked(variable: str, value: str, seconds: float) -> None:

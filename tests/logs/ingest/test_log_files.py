@@ -96,3 +96,23 @@ def test_an_archive_that_is_none_is_refused(tmp_path, folder, mark, offset, chan
     packed.write_bytes(content)
     with pytest.raises(LogError, match="can't be read"):
         identify_logs(packed)
+
+
+@pytest.mark.parametrize("name", ["logs.tar.gz", "logs.tar", "logs.7z"])
+def test_an_archive_of_another_kind_is_to_be_unpacked(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\0" * 600)
+    with pytest.raises(LogError, match="only zip archives are read; unpack it"):
+        find_log_files(tmp_path / name)
+
+
+def test_why_a_member_of_an_archive_can_not_be_read_is_said(tmp_path):
+    archive = tmp_path / "logs.zip"
+    with zipfile.ZipFile(archive, "w") as written:
+        written.writestr("1n1g/r50_b128_fp32_1.log", "Epoch: [0][ 1/10] Time 0.1\n")
+    content = bytearray(archive.read_bytes())
+    for position in (6, content.find(b"PK\1\2") + 8):
+        # The mark of an encrypted member.
+        content[position] |= 1
+    archive.write_bytes(content)
+    described = describe(identify_logs(archive, "x", False))
+    assert "r50_b128_fp32_1.log: can't be read: File '1n1g/r50_b128_fp32_1.log' is encrypted" in described
