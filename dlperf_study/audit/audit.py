@@ -102,12 +102,12 @@ def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
 
 
 def _compared(check_results: Iterable[AuditResult]) -> set[str]:
-    """Return the keys of the results that were compared with others."""
+    """Return the keys of all compared results."""
     return set(chain.from_iterable(result.compared for result in check_results))
 
 
 def uncompared_tables(results: Results, check_results: Iterable[AuditResult]) -> list[str]:
-    """Return the names of the tables of which no result was compared with another."""
+    """Return the names of tables without a comparison."""
     compared, names = _compared(check_results), []
     for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
         if compared.isdisjoint(cell.key for cell in cells):
@@ -195,7 +195,7 @@ def _count_severities(diagnostics: Iterable[AuditDiagnostic]) -> list[str]:
 
 
 def describe_columns(tables: TablesOfFile, check_results: Sequence[AuditResult]) -> str:
-    """Return a line for each distinct column, the warnings, and how many numbers of each column were compared."""
+    """Return how columns were read, warnings, and compared results."""
     rows = []
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
@@ -218,7 +218,7 @@ def describe_columns(tables: TablesOfFile, check_results: Sequence[AuditResult])
 
 
 def count_compared(tables: TablesOfFile, check_results: Iterable[AuditResult]) -> dict[str, tuple[int, int]]:
-    """Return for each column how many of its results were compared with other results, and how many it has."""
+    """Return how many results of each column were compared, and read."""
     headers: dict[str, dict[str, None]] = {}
     for column in tables.columns:
         if column.is_metric:
@@ -264,9 +264,9 @@ def columns_content(tables: TablesOfFile, check_results: Sequence[AuditResult]) 
     for name, (compared, read) in counts.items():
         of_columns[name] = {"compared": compared, "read": read}
     compared, read = _totals(counts)
-    numbers = {"compared": compared, "read": read, "columns": of_columns}
+    counted_results = {"compared": compared, "read": read, "columns": of_columns}
     warnings = list(reading_warnings(tables, check_results))
-    return {"columns": columns, "numbers": numbers, "refused": tables.refused, "warnings": warnings}
+    return {"columns": columns, "numbers": counted_results, "refused": tables.refused, "warnings": warnings}
 
 
 def read_as(column: ColumnReading) -> str:

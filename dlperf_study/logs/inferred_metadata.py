@@ -139,7 +139,7 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
         repetitions[member_name.repetition].append((member_name.printer, file))
     program = problem = ""
     for _, file in members:
-        program, problem_of_file = _format_of(file)
+        program, problem_of_file = _detect_format(file)
         problem = problem or problem_of_file
         if program:
             break
@@ -158,7 +158,7 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
     return LogMetadata(parameters, runs, source, Extras())
 
 
-def _format_of(file: LogFile) -> tuple[str, str]:
+def _detect_format(file: LogFile) -> tuple[str, str]:
     """Return the format of a log, empty if uncertain, and why it can't be read, if so."""
     if file.source.own_format:
         return file.source.own_format.name, ""

@@ -82,11 +82,11 @@ def names_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """Return a text without what looks like a secret by itself."""
-    text = _KEY_LINE.sub(lambda match: WITHHELD if _is_random(match[0]) else match[0], text)
-    in_lower_case = text.lower()
+    without_keys = _KEY_LINE.sub(lambda match: WITHHELD if _is_random(match[0]) else match[0], text)
+    in_lower_case = without_keys.lower()
     if not any(sign in in_lower_case for sign in _SIGNS):
-        return text
-    return "".join(map(_redacted_line, text.splitlines(keepends=True)))
+        return without_keys
+    return "".join(map(_redacted_line, without_keys.splitlines(keepends=True)))
 
 
 def _redacted_line(line: str) -> str:
@@ -102,9 +102,13 @@ def _redacted_line(line: str) -> str:
 
 def _without_named_value(match: re.Match[str]) -> str:
     name = re.match(r"[\w-]*", match[0])
-    words = re.findall("[a-z]+", name[0].lower()) if name else []
-    is_scheme = words in (["basic"], ["bearer"])
-    if _is_of_text_or_table(words) or not _has_letters_and_digits(match[1]) or (is_scheme and not _is_random(match[1])):
+    name_parts = re.findall("[a-z]+", name[0].lower()) if name else []
+    is_scheme = name_parts in (["basic"], ["bearer"])
+    if (
+        _is_of_text_or_table(name_parts)
+        or not _has_letters_and_digits(match[1])
+        or (is_scheme and not _is_random(match[1]))
+    ):
         return match[0]
     return _without_value(match)
 

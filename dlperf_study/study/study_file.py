@@ -144,8 +144,8 @@ def _check_settings(study: Study) -> None:
     for name, values_of_name in given.items():
         kinds = {bool if isinstance(value, bool) else isinstance(value, str) for value in values_of_name}
         if len(kinds) > 1:
-            texts = dict.fromkeys(f"'{value_text(value)}'" for value in values_of_name)
-            raise study.error(f"{name} has values of several kinds; write each as a text: {', '.join(texts)}")
+            quoted_values = dict.fromkeys(f"'{value_text(value)}'" for value in values_of_name)
+            raise study.error(f"{name} has values of several kinds; write each as a text: {', '.join(quoted_values)}")
 
 
 def _check_size(study: Study) -> None:

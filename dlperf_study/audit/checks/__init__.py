@@ -87,7 +87,7 @@ def check(question: str, examines: str, compares: bool = True) -> Callable[[Exam
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A finished check: the number of examined items, the diagnostics, and the keys of the results it compared."""
+    """A finished check; ``compared``: the keys of the results it compared."""
 
     check: Check
     examined: int

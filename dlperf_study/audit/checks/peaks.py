@@ -33,7 +33,7 @@ _SIZE_ELSEWHERE = "the source may state the size elsewhere, such as in its code"
 
 @dataclass(frozen=True)
 class Quotient:
-    """A quotient of printed numbers, its relative rounding error, and the result that it divides, or divides by."""
+    """A quotient of printed numbers; ``cell``: its other number."""
 
     value: float
     rounding: float

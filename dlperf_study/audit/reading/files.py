@@ -120,7 +120,7 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
 
 
 def _encoding(stored: bytes) -> str:
-    """Return the encoding that the first bytes name; Excel's Unicode text is UTF-16."""
+    """Return the encoding of the first bytes; Excel writes UTF-16."""
     # The mark of UTF-32 begins with that of UTF-16.
     if stored.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"

@@ -81,7 +81,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
 
 
 def source_name(path: Path) -> str:
-    """Return the name of a file as its results have it: bytes that are no UTF-8 are written as escapes."""
+    """Return the name of a file, with escapes for undecodable bytes."""
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
