@@ -21,6 +21,7 @@ from dlperf_study.study.new_study import MEASUREMENT, NewStudy
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.program import PER_RANK, Program
 from dlperf_study.study.strict_yaml import parse_mapping
+from dlperf_study.study.study_values import is_of_one_kind
 
 IGNORED = "outputs/"
 T = TypeVar("T")
@@ -157,6 +158,8 @@ def _values(option: str, argument: str) -> tuple[str, list[Scalar]]:
         if not isinstance(value, Scalar):
             raise StudyFileError(f"{option} {argument!r}: {value!r} is not a string, a number, true or false")
         values.append(value)
+    if not is_of_one_kind(values):
+        return name, [element.strip() for element in listed.split(",")]
     return name, values
 
 

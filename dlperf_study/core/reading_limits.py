@@ -12,7 +12,7 @@ from dlperf_study.core.errors import DlperfStudyError
 
 #: The limits of files up to ``SMALL_BYTES``; of a larger one they are as many times higher as it is larger.
 SMALL_BYTES, MAX_SECONDS, MAX_MEMORY_BYTES = 64_000_000, 30.0, 500_000_000
-_RESERVE_BYTES = 8_000_000
+_RESERVE_BYTES = 1_000_000
 _STATUS = Path("/proc/self/statm")
 
 

@@ -142,8 +142,7 @@ def _check_settings(study: Study) -> None:
             if name not in study.parameters:
                 given.setdefault(name, []).extend(values[name])
     for name, values_of_name in given.items():
-        kinds = {bool if isinstance(value, bool) else isinstance(value, str) for value in values_of_name}
-        if len(kinds) > 1:
+        if not study_values.is_of_one_kind(values_of_name):
             quoted_values = dict.fromkeys(f"'{value_text(value)}'" for value in values_of_name)
             raise study.error(f"{name} has values of several kinds; write each as a text: {', '.join(quoted_values)}")
 

@@ -1,7 +1,7 @@
 """The types of the values of a study file, made from the declarations of parameters."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -116,6 +116,12 @@ def _check_setting(value: Any) -> Any:
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
         raise ValueError(f"it must be at most {LARGEST_INTEGER}, or a text")
     return value
+
+
+def is_of_one_kind(values: Sequence[Any]) -> bool:
+    """Return whether values are all texts, all numbers, or all true or false, as a column of the dataset holds them."""
+    kinds = {bool if isinstance(value, bool) else isinstance(value, str) for value in values}
+    return len(kinds) < 2
 
 
 #: A value of a setting, of the type that YAML gives it.

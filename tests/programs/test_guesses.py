@@ -101,7 +101,7 @@ def test_a_command_with_a_rank_is_started_for_each():
 
 @pytest.mark.parametrize("options", ["", "--path a " * 40, "--title 'a  # b'"])
 def test_what_is_written_is_the_study_that_was_asked_for(tmp_path, options):
-    values = {"devices_per_node": [1, 2], "width": [0.5, "a: b", True]}
+    values = {"devices_per_node": [1, 2], "width": ["0.5", "a: b", "true"]}
     command = f'x --width "{{width}}" {{devices_per_node}} {options}'.strip()
     new = NewStudy(
         "toy",

@@ -99,3 +99,10 @@ def test_a_rerun_that_waits_still_puts_the_old_results_aside(monkeypatch):
         with pytest.raises(HeldError):
             measuring.run(options)
     assert tried == ["quickstart", "quickstart"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "values"), [("width=1,2.5", [1, 2.5]), ("width=auto, 4,true", ["auto", "4", "true"])]
+)
+def test_values_of_several_kinds_are_texts(argument, values):
+    assert own_program._values("--sweep", argument) == ("width", values)
