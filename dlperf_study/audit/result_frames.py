@@ -39,7 +39,14 @@ _OUR_TOKENS = {
     "token_throughput_high": f"{quantities.TOKENS}_high",
 }
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
-_NO_CONDITIONS = {*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT, "repetition"}
+_NO_CONDITIONS = {
+    *quantities.SIZES,
+    *METRIC_COLUMNS,
+    quantities.PARAMETERS_STEP,
+    quantities.UNCLEAR_BATCH,
+    quantities.STEP_UNIT,
+    "repetition",
+}
 _NO_CONDITIONS |= {"cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope"}
 _NO_CONDITIONS |= {"estimator", "repetitions", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
 _NO_CONDITIONS |= {"configuration_id", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}

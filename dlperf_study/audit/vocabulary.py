@@ -34,6 +34,7 @@ class Vocabulary(BaseModel):
     flop_units: dict[str, str]
     model_flops: Pattern
     step_time: Alternatives
+    duration: Pattern
     time_units: dict[str, str]
     ratios: dict[str, Pattern]
     ratios_by_sign: Words

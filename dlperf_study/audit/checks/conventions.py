@@ -7,7 +7,7 @@ from statistics import median
 
 from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import Agreeing, AuditDiagnostic, check
-from dlperf_study.audit.checks.peaks import tokens_of_device
+from dlperf_study.audit.checks.peaks import SIZE_IN_NAME, tokens_of_device
 from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
 from dlperf_study.audit.result_cell import ResultCell, quotient
 from dlperf_study.audit.results import Results, grouped
@@ -30,6 +30,12 @@ _ENOUGH = 3
 _RECOMPUTED = ("the model may have other sizes than its name suggests",)
 _OTHER_PEAK = ("the device may differ from its name in the table, or FLOPs may be counted differently",)
 _OTHER_NETWORK = ("the model may be of another kind, such as a mixture of experts or a model with shared layers",)
+#: What names a mixture of experts: ``8x7B``, ``30B-A3B``.
+_PARTS_IN_NAME = re.compile(r"\d ?[x×] ?\d|-?A\d{1,3}(?:\.\d)?B|MoE|experts", re.IGNORECASE)
+#: FLOPs as a share of 6 FLOPs per parameter and token: less than the first is of a part of the parameters, up to the
+#: second is usual, more than the third is none, or of attention over sequences as much longer than these.
+_FEWEST_OF_FLOPS, _LIKELY_OF_FLOPS, _MOST_OF_FLOPS, _SHORT_SEQUENCE = 0.7, 1.5, 3.0, 4096
+_EXPERTS = ("of a mixture of experts each token uses a part of the parameters",)
 _BINARY = Fraction(2**30, 10**9)
 
 
@@ -103,6 +109,28 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
     else:
         return None
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, _OTHER_PEAK)
+
+
+@check("Do FLOP/s fit 6 × parameters × tokens/s?", "FLOP/s of models with their size in the name")
+def model_flops(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
+    """Find FLOP/s of dense language models that are far from 6 FLOPs per parameter and token (Kaplan et al., 2020)."""
+    for flops in results.select(quantities.DEVICE_FLOPS):
+        throughput = results.at_same_point(flops, quantities.TOKENS_OF_DEVICE)
+        size = SIZE_IN_NAME.search(str(flops.get("model")))
+        if throughput is None or not size or _PARTS_IN_NAME.search(str(flops.get("model"))):
+            continue
+        expected = 6 * float(size[1]) * 1e9 * throughput.value
+        # Attention and recomputation add to it; of a mixture of experts a token uses a part.
+        share = flops.value / expected if expected else 0
+        most = _MOST_OF_FLOPS * max(1.0, (flops.get("sequence_length") or 0) / _SHORT_SEQUENCE)
+        if _FEWEST_OF_FLOPS <= share <= most:
+            yield flops, throughput
+            continue
+        computation = f"{throughput.text} tokens/s × 6 × {size[1]}e9 parameters = {expected / 1e12:.4g} TFLOP/s, "
+        computation += f"printed {flops.text}"
+        is_tenfold = any(_FEWEST_OF_FLOPS <= share * factor <= _LIKELY_OF_FLOPS for factor in (0.1, 10))
+        severity = Severity.ERROR if is_tenfold or share > most else Severity.NOTE
+        yield AuditDiagnostic(severity, (flops, throughput), computation, _EXPERTS)
 
 
 @check(

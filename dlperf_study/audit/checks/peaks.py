@@ -1,5 +1,6 @@
 """Throughputs, FLOP/s and utilisation, compared with the peak of the devices."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,8 @@ NEAR_FLOPS = 0.01
 _MOST_ROWS = 3
 #: Data sheets and programs round the same peak differently: 989, 989.4 and 989.5 TFLOP/s.
 PEAK_ROUNDING = Fraction(1, 1000)
+#: The billions of parameters in a name: ``LLAMA3-8B``.
+SIZE_IN_NAME = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,3})?) ?[Bb](?![A-Za-z\d])")
 _PEAK = "the share may use another peak than assumed"
 _MEANINGS = {
     quantities.DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, "
@@ -189,7 +192,14 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]
-        network += [str(cell.get(name)) for name in cell.extra_conditions if WORDS.recomputation.search(name)]
+        # Without a column of models, a size in another column names one: ``13B, FSDP=8``.
+        has_model = cell.get("model") is not None
+        for name in cell.extra_conditions:
+            size = SIZE_IN_NAME.search(str(cell.get(name)))
+            if WORDS.recomputation.search(name):
+                network.append(str(cell.get(name)))
+            elif size and not has_model:
+                network.append(size[1])
         for item, throughput_of_device in _throughputs_of_device(results, cell).items():
             rounding = float(cell.printed.step / cell.printed.exact) + throughput_of_device.rounding
             quotient = Quotient(cell.value / throughput_of_device.value, rounding, throughput_of_device.cell)

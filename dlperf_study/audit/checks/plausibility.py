@@ -197,12 +197,25 @@ def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDia
                 shared[first, second] += [cell, copy]
     copied = set()
     for (first, second), cells in shared.items():
+        if _may_be_one_subject(subjects[first][0], subjects[second][0]):
+            continue
         smaller = min(subjects[first], subjects[second], key=len)
         repeated = {cell.printed.exact for cell in cells}
         if len(repeated) >= _ENOUGH_NUMBERS and 2 * len(repeated) >= len({cell.printed.exact for cell in smaller}):
             copied |= {first, second}
             yield _repetition(list(dict.fromkeys(cells)))
     yield from [None] * (len(subjects) - len(copied))
+
+
+def _may_be_one_subject(cell: ResultCell, other: ResultCell) -> bool:
+    """Return whether two tables may show one subject: what both say of it is the same."""
+    if cell.table == other.table:
+        return False
+    for name in _SUBJECT:
+        values = {cell.get(name), other.get(name)} - {None}
+        if len(values) > 1:
+            return False
+    return True
 
 
 def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:

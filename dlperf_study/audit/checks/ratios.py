@@ -19,6 +19,7 @@ HIGHEST_EFFICIENCY = 2
 _ENOUGH_RATIOS, _LARGEST_POWER = 3, 6
 _TRUNCATED = "both throughputs may be truncated instead of rounded"
 _OTHER_THROUGHPUTS = "the ratio may come from throughputs outside the table: means, other runs, older tables"
+_OTHER_TIMES = "the speedup may be of other times than these, such as those of whole trainings"
 _ROUNDED_BEFORE = "it is right within the digits of the rounded throughputs"
 _ELSEWHERE = "the source may print the throughput elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
@@ -35,6 +36,8 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
         throughput = None
         if baseline:
             throughput = results.at_same_point(ratio, baseline.metric)
+        if baseline is None and _times(results, ratio):
+            continue
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:
@@ -47,6 +50,46 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
             step = steps.get((*ratio.table, ratio.metric))
             diagnostic = _compare_with_throughputs(results, ratio, throughput, baseline, step)
             yield diagnostic or (ratio, throughput, baseline)
+
+
+@check("Does a speedup follow from its times?", "speedups with times and without throughputs")
+def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
+    """Compare speedups with inverse ratios of times; the work of a step may grow with the devices."""
+    for ratio in results.select(quantities.SPEEDUP):
+        times = _times(results, ratio)
+        if results.find_baseline(ratio) is not None or times is None:
+            continue
+        seconds, baseline = times
+        low, high = quotient(baseline.printed, seconds.printed, truncated=True)
+        growths = _growths(seconds, baseline)
+        if any(ratio.printed.overlaps(low * growth, high * growth) for growth in growths):
+            yield ratio, seconds, baseline
+            continue
+        expected = baseline.value / seconds.value * float(growths[0])
+        grown = ""
+        if growths[0] != 1:
+            grown = f" × {float(growths[0]):g} times the work"
+        computation = f"{baseline.text} / {seconds.text}{grown} = {expected:.4g}, printed {ratio.text}"
+        cells, deviation = (ratio, seconds, baseline), relative_deviation(ratio.value, expected)
+        yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_TIMES,), deviation=deviation)
+
+
+def _times(results: Results, ratio: ResultCell) -> tuple[ResultCell, ResultCell] | None:
+    """Return the time of a ratio and that of its baseline, if printed, in one unit, and not 0."""
+    seconds, baseline = results.time_at(ratio), results.find_baseline_time(ratio)
+    if ratio.baseline or seconds is None or baseline is None or seconds.metric != baseline.metric:
+        return None
+    if not seconds.printed.is_positive or not baseline.printed.is_positive:
+        return None
+    return seconds, baseline
+
+
+def _growths(seconds: ResultCell, baseline: ResultCell) -> tuple[Fraction, ...]:
+    """Return by which factor the work may have grown: by the batches if printed, else not, or with the devices."""
+    batch, batch_of_baseline = seconds.get("global_batch"), baseline.get("global_batch")
+    if seconds.metric == quantities.STEP and batch and batch_of_baseline:
+        return (Fraction(int(batch), int(batch_of_baseline)),)
+    return Fraction(1), Fraction(seconds.world_size or 1, baseline.world_size or 1)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:

@@ -92,10 +92,29 @@ def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     for seconds in results.select(quantities.TASK, quantities.STEP):
         if not seconds.printed.is_positive:
             continue
+        if batch := int(seconds.get(quantities.UNCLEAR_BATCH) or 0):
+            yield from _compare_with_unclear_batch(results, seconds, batch)
         for metric, amount in _amounts(seconds).items():
             for throughput in results.same_configuration(seconds, metric):
                 diagnostic = _compare_with_time(results, seconds, throughput, amount)
                 yield diagnostic or (throughput, seconds)
+
+
+def _compare_with_unclear_batch(
+    results: Results, seconds: ResultCell, batch: int
+) -> Iterator[AuditDiagnostic | Agreeing]:
+    """Compare a throughput with a batch that is of a device or of the job; it is wrong if neither fits."""
+    readings = sorted({batch, batch * (seconds.world_size or 1)})
+    for throughput in results.same_configuration(seconds, quantities.THROUGHPUT):
+        if any(throughput.printed.overlaps(*integer_quotient(amount, seconds.printed)) for amount in readings):
+            yield throughput, seconds
+            continue
+        quotients = [f"{amount} / {seconds.text} = {amount / seconds.value:.4g}" for amount in readings]
+        computation = f"{' or '.join(quotients)} samples/s, printed {throughput.text}"
+        nearest = min(readings, key=lambda amount: abs(amount / seconds.value - throughput.value))
+        deviation = relative_deviation(throughput.value, nearest / seconds.value)
+        severity = Severity.ERROR if deviation and deviation > FAR_APART else Severity.WARNING
+        yield AuditDiagnostic(severity, (throughput, seconds), computation, _OTHER_RUNS, deviation=deviation)
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:

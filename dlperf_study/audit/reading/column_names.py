@@ -73,11 +73,14 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
     """Return the meaning of a column from its name, fields and unit."""
     bare = split_words(_UNIT.sub("", name.strip()) or name)
     everything = f"{bare} {split_words(unit)}".strip()
-    for understand in (_run, _condition, _throughput, _ratio, _flops, _step_time, _unnamed_throughput):
+    for understand in (_run, _condition, _throughput, _ratio, _flops, _step_time, _duration, _unnamed_throughput):
         if meaning := understand(bare, everything, unit):
             # ``GPU`` may be a number of devices or their name.
             if meaning.name == "world_size" and not all(map(written_number, fields)):
                 return Meaning(Use.CONDITION, "device_name")
+            # ``Strong/Weak Scaling`` may be a kind of scaling in words.
+            if meaning.use is Use.METRIC and fields and not any(map(written_number, fields)):
+                return Meaning(Use.CONDITION, name)
             return meaning
     return Meaning(Use.NONE, reason=_NAME_OF_RUNS if vocabulary.WORDS.numbered_run.search(bare) else "")
 
@@ -172,10 +175,21 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
     return _require_training(Meaning(Use.METRIC, "step_seconds", next(units, ""), "", label))
 
 
+def _duration(bare: str, everything: str, unit: str) -> Meaning | None:
+    unit_of_time = vocabulary.WORDS.time_units.get(split_words(unit))
+    if unit_of_time and vocabulary.WORDS.duration.fullmatch(bare):
+        return Meaning(Use.METRIC, quantities.DURATION, unit_of_time)
+    return None
+
+
 def _unnamed_throughput(bare: str, everything: str, unit: str) -> Meaning | None:
     parts = bare.split()
+    # ``332/s`` counts something, and does not say what.
+    counts_something = split_words(unit) == "per second"
     is_qualified = bool(
-        unit or vocabulary.WORDS.numbered_run.search(bare) or {*parts} & {"per", "device", "node", "tokens"}
+        (unit and not counts_something)
+        or vocabulary.WORDS.numbered_run.search(bare)
+        or {*parts} & {"per", "device", "node", "tokens"}
     )
     if is_qualified or "throughput" not in parts:
         return None

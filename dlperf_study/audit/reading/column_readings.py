@@ -120,7 +120,7 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
     for reading in readings:
         meaning = reading.meaning
         if meaning.name == "batch" and has_devices:
-            meaning = column_names.Meaning(column_names.Use.NONE, reason=_SEVERAL_MEANINGS)
+            meaning = replace(meaning, reason=_SEVERAL_MEANINGS)
         elif meaning.name == "batch":
             meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
         elif (

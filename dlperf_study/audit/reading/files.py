@@ -19,6 +19,7 @@ from dlperf_study.core.wording import counted
 #: The name of the column with the names of the columns of a table that is read across.
 COLUMN_NAME = "column of the table"
 MARKDOWN, EXCEL, LATEX = (".md", ".markdown"), (".xlsx",), (".tex", ".ltx")
+HTML = (".html", ".htm")
 #: Separators other than the comma, as people call them.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: Far above what anybody publishes.
@@ -105,6 +106,8 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
         return _require_rows(_excel_grids(path), "sheet with a table", errors)
     if suffix in LATEX:
         raise TableError("LaTeX is not supported; export the table as CSV, Markdown or Excel")
+    if suffix in HTML:
+        raise TableError("HTML is not supported; open it, and paste its table into a spreadsheet")
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip; unpack it first")
@@ -184,7 +187,7 @@ def _excel_grids(path: Path) -> list[Grid]:
 def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
     """Return the tables of a page; too many cells are errors."""
     grids: list[Grid] = []
-    for heading, start, lines in _blocks(text.splitlines()):
+    for heading, start, lines in _blocks(_without_comments(text).splitlines()):
         written = []
         for line_number, line in enumerate(lines, start):
             stripped = line.strip().removeprefix("|")
@@ -197,6 +200,20 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
         complete = tuple(errors.parse_each(rows, partial(_complete_row, header)))
         grids.append(Grid(len(grids) + 1, heading, header.fields, complete, is_marked_up=True))
     return grids
+
+
+def _without_comments(page: str) -> str:
+    """Return a page whose comments, which nobody sees, are empty lines."""
+    parts: list[str] = []
+    visible, begin, rest = page.partition("<!--")
+    while begin:
+        comment, end, following = rest.partition("-->")
+        if not end:
+            # What does not end is no comment.
+            return "".join([*parts, visible, begin, rest])
+        parts += [visible, "\n" * comment.count("\n")]
+        visible, begin, rest = following.partition("<!--")
+    return "".join([*parts, visible])
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:

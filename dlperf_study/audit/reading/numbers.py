@@ -13,7 +13,16 @@ from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import list_first
 
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
-FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
+FACTORS = {
+    **UNIT_FACTORS,
+    "us": 1e6,
+    "min": 1 / 60,
+    "h": 1 / 3600,
+    "GFLOP/s": 1e-9,
+    "PFLOP/s": 1e-15,
+    "k": 1e-3,
+    "M": 1e-6,
+}
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _POINT = re.compile(r"[-+]?\d+(?:,\d{3})*\.\d+")
@@ -31,7 +40,7 @@ _FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compil
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
-_UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
+_UNIT = re.compile(r"[%x×µ/A-Za-z][%A-Za-z/ ._·-]*")
 MOST_ERRORS = 10
 #: How many fields of a table are kept with their numbers: a long table repeats many.
 _KEPT_NUMBERS = 1 << 16

@@ -27,7 +27,13 @@ LINE = "line of the file"
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
 NUMBER_CONDITIONS = {"tokens_per_sample", "tokens_per_step", quantities.MICRO_BATCH, quantities.ACCUMULATION}
-NUMBER_CONDITIONS |= {quantities.LAYERS, quantities.HIDDEN, quantities.VOCABULARY, quantities.PARAMETERS_STEP}
+NUMBER_CONDITIONS |= {
+    quantities.UNCLEAR_BATCH,
+    quantities.LAYERS,
+    quantities.HIDDEN,
+    quantities.VOCABULARY,
+    quantities.PARAMETERS_STEP,
+}
 #: Numbers without which nothing is known of a row.
 _SIZES = ("world_size", "nodes", "devices_per_node")
 #: Metrics whose only units are signs of ratios.

@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -105,7 +105,7 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
         raise TableError("has no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
     rows: list[Mapping[Any, Any]] = []
-    if len(grids) == 1 and result_frames.METRIC in grids[0].header:
+    if len(grids) == 1 and {result_frames.METRIC, result_frames.VALUE} <= {*grids[0].header}:
         for row in grids[0].rows:
             named = {}
             for name, field in zip(grids[0].header, row.fields, strict=True):
@@ -222,17 +222,17 @@ class WideReader:
     def rows(self, grids: Sequence[Grid]) -> list[Mapping[Any, Any]]:
         """Return all numbers; raises TableError without a column of results."""
         rows: list[Mapping[Any, Any]] = []
+        # The tables of a page are written in one style.
+        decimal = numbers.decimal_sign(itertools.chain.from_iterable(map(_fields, grids)), self._declared_decimal)
         for grid in grids:
-            rows += self._read_table_rows(grid, len(grids) > 1)
+            rows += self._read_table_rows(grid, decimal, len(grids) > 1)
         if not any(reading.is_metric for reading in self.columns):
             self._errors.raise_all()
             raise TableError(_no_metric_message(grids, self.columns))
         return rows
 
-    def _read_table_rows(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
+    def _read_table_rows(self, table: Grid, decimal: str, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
         facts = read_heading(table.heading)
-        fields = itertools.chain.from_iterable(row.fields for row in table.rows)
-        decimal = numbers.decimal_sign(fields, self._declared_decimal)
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = infer_time_units(grid, readings, decimal)
         self.columns += readings
@@ -281,6 +281,10 @@ class WideReader:
             wide += rows
             long += runs
         return name_baselines(wide), long
+
+
+def _fields(grid: Grid) -> Iterator[str]:
+    return itertools.chain.from_iterable(row.fields for row in grid.rows)
 
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:

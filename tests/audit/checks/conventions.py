@@ -12,6 +12,12 @@ def _share(share: str, flops: str, world_size: int = 8, **facts: Any) -> list[Ro
     return [number("mfu", share, world_size, **both), flops_row]
 
 
+def _of_token(tokens: str, teraflops: str, model: str, **facts: Any) -> list[Row]:
+    flops_row = number("device_flops", teraflops, 8, model=model, **facts)
+    flops_row |= {"value": flops_row["value"] * 1e12, "resolution": flops_row["resolution"] * 1e12}
+    return [flops_row, number("tokens_per_second_per_device", tokens, 8, model=model, **facts)]
+
+
 def _network(parameters: float, layers: int, hidden: int, size: int, **facts: Any) -> Row:
     sizes = {"layers": float(layers), "hidden_size": float(hidden), "parameters": parameters, "parameters_step": 1e6}
     return throughput("100.0", size, **sizes, **facts)
@@ -42,6 +48,15 @@ CASES: Cases = {
                 for row in _share("40.0%", "300" if size < 4 else "350", size, device_name="X1")
             ],
         ),
+    },
+    "model_flops": {
+        "right": (".", _of_token("12036", "697", "LLAMA3-8B")),
+        "ten times too small": ("E", _of_token("42560", "554", "Nemotron-22B")),
+        "ten times too large": ("E", _of_token("153", "738", "LLAMA3-70B", sequence_length=8192)),
+        "attention over long sequences": (".", _of_token("5506", "260", "mpt-1b", sequence_length=65536)),
+        "a mixture of experts": ("N", _of_token("33024", "1077", "gpt-oss-120B")),
+        "a mixture that is named": ("", _of_token("9000", "200", "Mixtral 8x7B")),
+        "no size in the name": ("", _of_token("9000", "200", "bert-large")),
     },
     "parameters": {
         "right": (".", _DECIMAL),

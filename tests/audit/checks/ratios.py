@@ -49,6 +49,12 @@ def _of_whole_throughputs(*speedups: str) -> list[Row]:
     return [*throughputs, *(ratio("speedup", text, 2**power) for power, text in enumerate(speedups, 1))]
 
 
+def _timed(before: str, after: str, speedup: str, metric: str = "step_seconds", **facts: Any) -> list[Row]:
+    """Return times of one and of two devices, and their speedups."""
+    rows = [number(metric, before, 1, **facts), number(metric, after, 2, **facts)]
+    return [*rows, number("speedup", "1.00", 1, **facts), number("speedup", speedup, 2, **facts)]
+
+
 CASES: Cases = {
     "ratios": {
         "throughputs that were rounded before": ("NNN", _of_whole_throughputs("1.963", "3.858", "7.456")),
@@ -165,5 +171,14 @@ CASES: Cases = {
             "",
             [number("speedup", "7.0", None), number("efficiency", "0.5", None), throughput("700", None)],
         ),
+    },
+    "time_ratios": {
+        "right": ("..", _timed("10.0", "5.1", "1.96")),
+        "wrong": (".E", _timed("10.0", "2.6", "4.85")),
+        "as much work on each device": ("..", _timed("10.0", "10.4", "1.92")),
+        "of batches that do not grow": (".E", _timed("10.0", "10.4", "1.92", global_batch=64)),
+        "of whole trainings": ("..", _timed("45", "10.54", "4.27", "duration_seconds")),
+        "a published one": (".E", _timed("45.0", "10.54", "4.32", "duration_seconds")),
+        "with a throughput": ("", [*_SEVEN, number("step_seconds", "1.0", 1), number("step_seconds", "0.2", 8)]),
     },
 }
