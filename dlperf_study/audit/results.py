@@ -107,12 +107,12 @@ class Results:
         return None
 
     def find_baseline_time(self, ratio: ResultCell) -> ResultCell | None:
-        """Return the time that a speedup without throughputs is relative to: that of the ratio of 1 on its curve."""
+        """Return the time of the ratio of 1 on the curve of a speedup."""
         units = self._unit_ratios[ratio.metric, ratio.series]
         return _common_throughput([self.time_at(unit) for unit in units])
 
     def time_at(self, cell: ResultCell) -> ResultCell | None:
-        """Return the time of a step, or else of a training, at the point."""
+        """Return the time of a step, or of a training, at the point."""
         return self.at_same_point(cell, quantities.STEP) or self.at_same_point(cell, quantities.DURATION)
 
     def throughput_at(self, cell: ResultCell) -> ResultCell | None:

@@ -91,7 +91,7 @@ def _kind_of_device(share: ResultCell) -> str:
 
 
 def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | Agreeing | None:
-    """Return what the peak of a row contradicts, or its results; None without a peak to compare it with."""
+    """Return a diagnostic, or what agrees; None without a peak."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
@@ -113,7 +113,7 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
 
 @check("Do FLOP/s fit 6 × parameters × tokens/s?", "FLOP/s of models with their size in the name")
 def model_flops(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
-    """Find FLOP/s of dense language models that are far from 6 FLOPs per parameter and token (Kaplan et al., 2020)."""
+    """Compare FLOP/s with 6 FLOPs per parameter and token (Kaplan et al., 2020)."""
     for flops in results.select(quantities.DEVICE_FLOPS):
         throughput = results.at_same_point(flops, quantities.TOKENS_OF_DEVICE)
         size = SIZE_IN_NAME.search(str(flops.get("model")))

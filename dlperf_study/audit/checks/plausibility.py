@@ -208,7 +208,7 @@ def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDia
 
 
 def _may_be_one_subject(cell: ResultCell, other: ResultCell) -> bool:
-    """Return whether two tables may show one subject: what both say of it is the same."""
+    """Return whether two tables agree in what both say of a subject."""
     if cell.table == other.table:
         return False
     for name in _SUBJECT:

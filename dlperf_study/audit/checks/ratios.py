@@ -54,7 +54,7 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 
 @check("Does a speedup follow from its times?", "speedups with times and without throughputs")
 def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
-    """Compare speedups with inverse ratios of times; the work of a step may grow with the devices."""
+    """Compare speedups with inverse ratios of times."""
     for ratio in results.select(quantities.SPEEDUP):
         times = _times(results, ratio)
         if results.find_baseline(ratio) is not None or times is None:
@@ -75,7 +75,7 @@ def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 
 
 def _times(results: Results, ratio: ResultCell) -> tuple[ResultCell, ResultCell] | None:
-    """Return the time of a ratio and that of its baseline, if printed, in one unit, and not 0."""
+    """Return the time of a ratio and of its baseline, if both are above 0."""
     seconds, baseline = results.time_at(ratio), results.find_baseline_time(ratio)
     if ratio.baseline or seconds is None or baseline is None or seconds.metric != baseline.metric:
         return None
@@ -85,7 +85,7 @@ def _times(results: Results, ratio: ResultCell) -> tuple[ResultCell, ResultCell]
 
 
 def _growths(seconds: ResultCell, baseline: ResultCell) -> tuple[Fraction, ...]:
-    """Return by which factor the work may have grown: by the batches if printed, else not, or with the devices."""
+    """Return how the work may have grown: as the batches, or the devices."""
     batch, batch_of_baseline = seconds.get("global_batch"), baseline.get("global_batch")
     if seconds.metric == quantities.STEP and batch and batch_of_baseline:
         return (Fraction(int(batch), int(batch_of_baseline)),)

@@ -103,7 +103,7 @@ def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 def _compare_with_unclear_batch(
     results: Results, seconds: ResultCell, batch: int
 ) -> Iterator[AuditDiagnostic | Agreeing]:
-    """Compare a throughput with a batch that is of a device or of the job; it is wrong if neither fits."""
+    """Compare throughputs with a batch of a device or of the job."""
     readings = sorted({batch, batch * (seconds.world_size or 1)})
     for throughput in results.same_configuration(seconds, quantities.THROUGHPUT):
         if any(throughput.printed.overlaps(*integer_quotient(amount, seconds.printed)) for amount in readings):

@@ -203,7 +203,7 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
 
 
 def _without_comments(page: str) -> str:
-    """Return a page whose comments, which nobody sees, are empty lines."""
+    """Return a page with empty lines for its comments."""
     parts: list[str] = []
     visible, begin, rest = page.partition("<!--")
     while begin:
