@@ -5,6 +5,7 @@ The numbers are made up and must never be shown as measurements.
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,10 @@ def configuration(**changes: Any) -> Configuration:
     return Configuration(**values)
 
 
+#: How many runs were written of each round of a study.
+_positions: Counter[tuple[Path, int]] = Counter()
+
+
 def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: Recipe | None = None) -> RunPaths:
     """Write one run: ``run.json`` and, if it completed, one log per rank."""
     recipe = recipe or Recipe()
@@ -107,7 +112,8 @@ def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: 
     facts = run_json(asked, repetition, recipe)
     if recipe.order == INTERLEAVED:
         # One after the other, as the runs of a round are.
-        facts["position"] = len(list(run.folder.parents[2].glob(f"*/runs/{run.folder.name}")))
+        _positions[paths.folder, repetition] += 1
+        facts["position"] = _positions[paths.folder, repetition]
     run.run_file.write_text(json.dumps(facts), encoding="utf-8")
     return run
 

@@ -175,3 +175,18 @@ def test_a_throughput_next_to_its_runs_and_their_mean_is_a_number_of_its_own(rea
     results = read_table("GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n").results
     [run_lists] = [check for check in audit(results) if check.name == "run_lists"]
     assert [diagnostic.cells[0].key for diagnostic in run_lists.diagnostics] == ["table.csv/row 2/throughput/mean"]
+
+
+@pytest.mark.parametrize(
+    ("times", "is_wrong"),
+    [
+        (("45:00", "10:32"), True),
+        (("0:45:00", "0:10:24"), False),
+        (("1h 30m", "20m 50s"), False),
+        (("1 h 30 min", "25 min 0 s"), True),
+    ],
+)
+def test_durations_in_any_form_are_compared_with_their_speedup(read_table, times, is_wrong):
+    first, second = times
+    results = read_table(f"GPUs,Training time,Speedup\n1,{first},1.00\n4,{second},4.32\n").results
+    assert [bool(one.count(Severity.ERROR)) for one in audit(results) if one.name == "time_ratios"] == [is_wrong]

@@ -9,7 +9,13 @@ from statistics import median
 from dlperf_study.audit import quantities
 from dlperf_study.audit.reading import column_names
 from dlperf_study.audit.reading.files import Grid
-from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
+from dlperf_study.audit.reading.numbers import (
+    is_no_number,
+    parse_digits,
+    require_one_sign,
+    written_duration,
+    written_number,
+)
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
@@ -189,6 +195,8 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if is_interval or WORDS.about_results.fullmatch(name):
         return column_names.Meaning(column_names.Use.NONE)
     unit = column_names.unit_in_name(header) or _unit_of_cells(header, fields)
+    if fields and all(map(written_duration, fields)):
+        unit = "s"
     meaning = column_names.interpret_name(header, fields, unit)
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)

@@ -36,11 +36,18 @@ _NUMBER = re.compile(
     re.DOTALL,
 )
 _ENDS = re.compile(r"[.,]$")
-_FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,]+\s?[%x×]?\)$")
+_FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,/]+\s?[%x×]?\)$")
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µ/A-Za-z][%A-Za-z/ ._·-]*")
+#: A duration in parts, ``1h 30m``, and of a clock, ``1:02:03``; a number before two colons counts hours.
+_DURATION = re.compile(
+    r"(?:(?P<h>\d{1,6}) ?h(?:ours?|rs?)?,? ?)?(?:(?P<min>\d{1,6}) ?m(?:in(?:ute)?s?)?,? ?)?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,6})?) ?s(?:ec(?:ond)?s?)?)?"
+)
+_CLOCK = re.compile(r"(?:(?P<h>\d{1,6}):)?(?P<min>\d{1,6}):(?P<s>\d\d(?:\.\d{1,6})?)")
+_SECONDS_OF = {"h": 3600, "min": 60, "s": 1}
 MOST_ERRORS = 10
 #: How many fields of a table are kept with their numbers: a long table repeats many.
 _KEPT_NUMBERS = 1 << 16
@@ -74,6 +81,23 @@ def written_number(field: str) -> WrittenNumber | None:
     if unit and (len(unit) > _LONGEST_UNIT or not _UNIT.fullmatch(unit)):
         return None
     return WrittenNumber(match["digits"], match["scale"] or "", unit, match["deviation"] or "")
+
+
+def written_duration(field: str) -> str:
+    """Return a duration of several parts in its smallest unit, ``90 min`` of ``1h 30m``; else empty."""
+    match = _CLOCK.fullmatch(field) or _DURATION.fullmatch(field.lower())
+    parts = {} if match is None else {unit: part for unit, part in match.groupdict().items() if part}
+    if len(parts) < 2:
+        return ""
+    *larger, smallest = parts
+    whole, _, fraction = parts[smallest].partition(".")
+    total = int(whole)
+    for unit in larger:
+        total += int(parts[unit]) * _SECONDS_OF[unit] // _SECONDS_OF[smallest]
+    digits = f"{total}.{fraction}" if fraction else str(total)
+    if smallest == "s":
+        return digits
+    return f"{digits} {smallest}"
 
 
 def is_no_number(field: str) -> bool:

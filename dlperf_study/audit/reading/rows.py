@@ -13,7 +13,14 @@ from dlperf_study.audit.reading import column_readings
 from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_name, split_words, unit_in_name
 from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.files import Grid, GridRow
-from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
+from dlperf_study.audit.reading.numbers import (
+    FACTORS,
+    is_no_number,
+    parse_digits,
+    plain_digits,
+    written_duration,
+    written_number,
+)
 from dlperf_study.audit.results import grouped
 from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
@@ -233,6 +240,8 @@ class RowReader:
         """Return a result with plain digits and its unit."""
         if is_no_number(field):
             return NO_NUMBER
+        if reading.meaning.name in (quantities.STEP, quantities.DURATION) and (duration := written_duration(field)):
+            return duration
         written = written_number(field)
         if written is None:
             return field
