@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit import result_frames
+from dlperf_study.audit import quantities, result_frames
 from dlperf_study.audit.checks import (
     AuditDiagnostic,
     AuditResult,
@@ -35,6 +35,7 @@ _ALL_OF = {1: "", 2: "both "}
 #: How many of the numbers that have the same diagnostic it shows: those that deviate most.
 MOST_NUMBERS = 3
 _MOST_TABLES = 3
+_RATIOS = (quantities.SPEEDUP, quantities.RELATIVE)
 _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
@@ -228,7 +229,9 @@ def count_compared(tables: TablesOfFile, check_results: Iterable[AuditResult]) -
     for cell in tables.results.cells:
         column_name = str(cell.get("column") or cell.metric)
         if column_name == cell.metric:
-            column_name = ", ".join(headers.get(cell.metric, [column_name]))
+            # The ratio of two variants is in a column of speedups.
+            named = headers.get(cell.metric) or headers.get(quantities.SPEEDUP if cell.metric in _RATIOS else "")
+            column_name = ", ".join(named or [column_name])
         of_column, read = counts.get(column_name, (0, 0))
         counts[column_name] = of_column + (cell.key in compared), read + 1
     return counts

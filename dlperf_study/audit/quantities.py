@@ -10,6 +10,8 @@ SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_p
 STEP, TASK, REPORT_GRADIENT = "step_seconds", "task_process_seconds", "report_gradient_seconds"
 #: The time of a whole training, or of an epoch; only ratios compare it.
 DURATION = "duration_seconds"
+#: Times that a speedup may be of.
+TIMES = (STEP, DURATION)
 MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
 #: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
 MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"

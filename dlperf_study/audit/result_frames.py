@@ -117,7 +117,8 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                     cell[bound] = row[f"{metric}_{bound}"]
             baseline_id = row.get(_BASELINES.get(metric, ""))
             if baseline_id:
-                throughput = next((name for name in quantities.THROUGHPUTS if name in row), quantities.THROUGHPUT)
+                compared = (*quantities.THROUGHPUTS, *quantities.TIMES)
+                throughput = next((name for name in compared if name in row), quantities.THROUGHPUT)
                 cell["baseline"] = f"{source}/{baseline_id}/{throughput}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.audit.audit import audit, describe_columns
+from dlperf_study.audit.audit import audit, count_compared, describe_columns
 from dlperf_study.audit.reading.files import TableFormat
 from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.core.errors import Severity
@@ -190,3 +190,18 @@ def test_durations_in_any_form_are_compared_with_their_speedup(read_table, times
     first, second = times
     results = read_table(f"GPUs,Training time,Speedup\n1,{first},1.00\n4,{second},4.32\n").results
     assert [bool(one.count(Severity.ERROR)) for one in audit(results) if one.name == "time_ratios"] == [is_wrong]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ("10,6 min,15 sec,24\u00d7;38,24 min,36 sec,40x", []),
+        ("10,6 min,15 sec,24\u00d7;500,315 min,475 sec,44x", ["315 min / 475 s = 39.79, printed 44"]),
+        ("128,14.36 ms,1.65 ms,8.72;256,15.41 ms,1.68 ms,9.28", ["15.41 ms / 1.68 ms = 9.173, printed 9.28"]),
+    ],
+)
+def test_times_before_and_after_are_compared_with_their_speedup(read_table, rows, found):
+    tables = read_table("Genes,Before,After,Speedup\n" + rows.replace(";", "\n"))
+    results = audit(tables.results, each_number=True)
+    assert [diagnostic.computation for one in results for diagnostic in one.diagnostics] == found
+    assert count_compared(tables, results) == {"Before, After": (4, 4), "Speedup": (2, 2)}

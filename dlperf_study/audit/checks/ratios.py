@@ -36,7 +36,7 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
         throughput = None
         if baseline:
             throughput = results.at_same_point(ratio, baseline.metric)
-        if baseline is None and _times(results, ratio):
+        if _times(results, ratio):
             continue
         if baseline is None:
             yield _missing_baseline(results, ratio)
@@ -55,9 +55,9 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 @check("Does a speedup follow from its times?", "speedups with times and without throughputs")
 def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare speedups with inverse ratios of times."""
-    for ratio in results.select(quantities.SPEEDUP):
+    for ratio in results.select(quantities.SPEEDUP, quantities.RELATIVE):
         times = _times(results, ratio)
-        if results.find_baseline(ratio) is not None or times is None:
+        if times is None:
             continue
         seconds, baseline = times
         low, high = quotient(baseline.printed, seconds.printed, truncated=True)
@@ -69,15 +69,24 @@ def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
         grown = ""
         if growths[0] != 1:
             grown = f" × {float(growths[0]):g} times the work"
-        computation = f"{baseline.text} / {seconds.text}{grown} = {expected:.4g}, printed {ratio.text}"
+        computation = f"{_with_unit(baseline)} / {_with_unit(seconds)}{grown} = {expected:.4g}, printed {ratio.text}"
         cells, deviation = (ratio, seconds, baseline), relative_deviation(ratio.value, expected)
         yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_TIMES,), deviation=deviation)
 
 
+def _with_unit(seconds: ResultCell) -> str:
+    if seconds.text[-1:].isdigit():
+        return f"{seconds.text} s"
+    return seconds.text
+
+
 def _times(results: Results, ratio: ResultCell) -> tuple[ResultCell, ResultCell] | None:
     """Return the time of a ratio and of its baseline, if both are above 0."""
-    seconds, baseline = results.time_at(ratio), results.find_baseline_time(ratio)
-    if ratio.baseline or seconds is None or baseline is None or seconds.metric != baseline.metric:
+    baseline = results.find_baseline(ratio)
+    if baseline is None and not ratio.baseline:
+        baseline = results.find_baseline_time(ratio)
+    seconds = results.time_at(ratio)
+    if seconds is None or baseline is None or seconds.metric != baseline.metric:
         return None
     if not seconds.printed.is_positive or not baseline.printed.is_positive:
         return None

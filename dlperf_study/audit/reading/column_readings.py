@@ -102,7 +102,7 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     throughputs_of_job = [each for each in readings if each.meaning.name in _THROUGHPUTS_OF_DEVICE and each.is_metric]
     if len(throughputs_of_job) == 1:
         readings = [_declare_throughput_of_device(reading, throughputs_of_job[0]) for reading in readings]
-    readings = _declare_by_neighbours(readings, has_devices)
+    readings = _declare_times(grid, _declare_by_neighbours(readings, has_devices))
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
     title = {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}
     if WORDS.evaluation & title and not is_of_training:
@@ -143,6 +143,36 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
             meaning = column_names.Meaning(column_names.Use.NONE, reason="its runs are not in the table")
         declared.append(replace(reading, meaning=meaning))
     return declared
+
+
+def _declare_times(grid: Grid, readings: list[ColumnReading]) -> list[ColumnReading]:
+    """Read two columns of times next to a speedup as the times before and after."""
+    metrics = [reading.meaning.name for reading in readings if reading.is_metric]
+    times = [reading for reading in readings if not reading.is_metric and _holds_times(grid, reading)]
+    if metrics != [quantities.SPEEDUP] or len(times) != 2:
+        return readings
+    declared = []
+    for reading in readings:
+        if reading in times:
+            unit = WORDS.time_units.get(column_names.split_words(column_names.unit_in_name(reading.header)), "s")
+            label = column_names.split_words(reading.header)
+            meaning = column_names.Meaning(column_names.Use.METRIC, quantities.DURATION, unit, "", label)
+            reading = replace(reading, meaning=meaning)
+        declared.append(reading)
+    return declared
+
+
+def _holds_times(grid: Grid, reading: ColumnReading) -> bool:
+    """Return whether each field of a column is a time, by its own unit or that of the column."""
+    fields = [field for field in grid.column(reading.position) if not is_no_number(field)]
+    unit = column_names.unit_in_name(reading.header)
+    for field in fields:
+        written = written_number(field)
+        if written is None and not written_duration(field):
+            return False
+        if written and not WORDS.time_units.get(column_names.split_words(written.unit or unit)):
+            return False
+    return bool(fields)
 
 
 def is_canonical(name: str) -> bool:

@@ -94,6 +94,10 @@ class RowReader:
             self._facts[quantities.STEP_UNIT] = "printed"
         self._has_variants = max(columns.values(), default=0) > 1
         self._throughputs = [reading for reading in self._metrics if reading.meaning.name in quantities.THROUGHPUTS]
+        self._has_times = not self._throughputs
+        if self._has_times:
+            # A speedup of times is that of the variant with the shorter ones.
+            self._throughputs = [reading for reading in self._metrics if reading.meaning.name in quantities.TIMES]
         self._throughput_labels = list(dict.fromkeys(throughput.meaning.label for throughput in self._throughputs))
         self._comparing = self._comparing_column()
         self._faster = self._compared_variant()
@@ -117,19 +121,25 @@ class RowReader:
         if self._comparing.meaning.label in self._throughput_labels:
             return self._comparing.meaning.label
         first, second = self._throughput_labels
-        positions = {throughput.meaning.label: throughput.position for throughput in reversed(self._throughputs)}
-        columns = (positions[first], positions[second], self._comparing.position)
+        by_label = {throughput.meaning.label: throughput for throughput in reversed(self._throughputs)}
+        columns = (by_label[first], by_label[second], self._comparing)
         distances = []
         for row in self._grid.rows:
             throughput, second_throughput, ratio = (
-                parse_digits(row.fields[column], self._decimal) for column in columns
+                self._value(column, row.fields[column.position]) for column in columns
             )
             if min(throughput, second_throughput, ratio) > 0:
                 step, printed = math.log(second_throughput / throughput), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
-        if not distances or median(distances) <= 0:
-            return second
-        return first
+        is_of_first = bool(distances) and median(distances) > 0
+        if is_of_first != self._has_times:
+            return first
+        return second
+
+    def _value(self, reading: ColumnReading, field: str) -> float:
+        """Return the number in a field in the unit of its metric; 0 without one."""
+        digits, _, unit = self._metric_field(reading, field).partition(" ")
+        return parse_digits(digits, self._decimal) / FACTORS.get(unit, 1)
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
         """Yield a row for each variant; ``label`` is its identity."""
@@ -240,11 +250,14 @@ class RowReader:
         """Return a result with plain digits and its unit."""
         if is_no_number(field):
             return NO_NUMBER
-        if reading.meaning.name in (quantities.STEP, quantities.DURATION) and (duration := written_duration(field)):
+        if reading.meaning.name in quantities.TIMES and (duration := written_duration(field)):
             return duration
         written = written_number(field)
         if written is None:
             return field
+        unit_of_time = WORDS.time_units.get(split_words(written.unit))
+        if reading.meaning.name in quantities.TIMES and unit_of_time:
+            return f"{_plain(written.digits, self._decimal)} {unit_of_time}".removesuffix(" s")
         is_sign = written.unit.lower() in WORDS.ratio_signs
         if is_sign and reading.meaning.name in quantities.THROUGHPUTS:
             return field
