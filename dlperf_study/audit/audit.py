@@ -213,8 +213,9 @@ def describe_columns(tables: TablesOfFile, check_results: Sequence[AuditResult])
     counts = count_compared(tables, check_results)
     of_columns = [f"{column} {compared} of {read}" for column, (compared, read) in counts.items()]
     compared, read = _totals(counts)
-    line = f"{compared} of {counted(read, 'result')} were compared with other results"
-    line += f": {list_first(of_columns, MOST_COLUMNS)}"
+    line = f"{compared} of {counted(read, 'result')} were recomputed from other results"
+    if of_columns:
+        line += f": {list_first(of_columns, MOST_COLUMNS)}"
     return "\n\n".join(filter(None, (table, warnings, line)))
 
 
@@ -252,7 +253,7 @@ def reading_warnings(tables: TablesOfFile, check_results: Iterable[AuditResult])
     if tables.tables_without_results:
         yield f"no column of results: {'; '.join(tables.tables_without_results)}"
     if uncompared := uncompared_tables(tables.results, check_results):
-        yield f"no result was compared with another, because none depends on another: {'; '.join(uncompared)}"
+        yield f"no result follows from other results, so only limits and curves were checked: {'; '.join(uncompared)}"
 
 
 def columns_content(tables: TablesOfFile, check_results: Sequence[AuditResult]) -> dict[str, Any]:

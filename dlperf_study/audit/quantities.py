@@ -16,7 +16,7 @@ MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communica
 #: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
 MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
 #: A batch of a device or of the job: its table does not say which.
-UNCLEAR_BATCH = "batch"
+UNCLEAR_BATCH = "unclear_batch"
 LAYERS, HIDDEN, VOCABULARY = "layers", "hidden_size", "vocabulary"
 #: One unit of the last digit that is printed of a number of parameters.
 PARAMETERS_STEP = "parameters_step"

@@ -106,14 +106,10 @@ class Results:
                 return _common_throughput([throughput for throughput in throughputs if throughput.world_size == 1])
         return None
 
-    def find_baseline_time(self, ratio: ResultCell) -> ResultCell | None:
+    def find_baseline_time(self, ratio: ResultCell, metric: str) -> ResultCell | None:
         """Return the time of the ratio of 1 on the curve of a speedup."""
         units = self._unit_ratios[ratio.metric, ratio.series]
-        return _common_throughput([self.time_at(unit) for unit in units])
-
-    def time_at(self, cell: ResultCell) -> ResultCell | None:
-        """Return the time of a step, or of a training, at the point."""
-        return self.at_same_point(cell, quantities.STEP) or self.at_same_point(cell, quantities.DURATION)
+        return _common_throughput([self.at_same_point(unit, metric) for unit in units])
 
     def throughput_at(self, cell: ResultCell) -> ResultCell | None:
         """Return the first throughput that is printed at the point."""

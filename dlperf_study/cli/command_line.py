@@ -120,7 +120,10 @@ def _open_files_obstacle() -> str:
     if limit == resource.RLIM_INFINITY or limit >= MIN_OPEN_FILES:
         return ""
     if highest != resource.RLIM_INFINITY and highest < MIN_OPEN_FILES:
-        return f"this shell allows {highest} open files, and {MIN_OPEN_FILES} are needed; raise the limit: ulimit -n"
+        return (
+            f"the hard limit of open files is {highest} (ulimit -Hn), and {MIN_OPEN_FILES} are needed; start a new "
+            "login session, or ask your administrator to raise it"
+        )
     resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, highest))
     return ""
 

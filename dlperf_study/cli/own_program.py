@@ -159,7 +159,8 @@ def _values(option: str, argument: str) -> tuple[str, list[Scalar]]:
             raise StudyFileError(f"{option} {argument!r}: {value!r} is not a string, a number, true or false")
         values.append(value)
     if not is_of_one_kind(values):
-        return name, [element.strip() for element in listed.split(",")]
+        elements = zip(values, listed.split(","), strict=True)
+        return name, [value if isinstance(value, str) else element.strip() for value, element in elements]
     return name, values
 
 

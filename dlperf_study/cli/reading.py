@@ -8,7 +8,7 @@ from dlperf_study.cli.output import print_error, print_json, print_line, progres
 from dlperf_study.core.errors import PublishedError, RecordError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
-from dlperf_study.core.wording import closest, counted, list_first, unknown_name
+from dlperf_study.core.wording import closest, counted, list_first, path_text, unknown_name
 from dlperf_study.core.writing import write_atomically
 
 if TYPE_CHECKING:
@@ -195,14 +195,14 @@ def audit(options: argparse.Namespace) -> int:
     """Check a results table for internal consistency. Exits with 1 after an error or a rejected part of the file."""
     from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, significance
     from dlperf_study.audit.reading.files import TableFormat
-    from dlperf_study.audit.reading.table_file import read_tables, source_name
+    from dlperf_study.audit.reading.table_file import read_tables
     from dlperf_study.audit.result_frames import read_published_results
 
     tables, source = None, "published figures"
     if options.table:
         use_parts_next_to(options.table.parent)
         tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
-        source = source_name(options.table)
+        source = path_text(options.table.name)
     check_results = audit(tables.results if tables else read_published_results(), options.all)
     if options.json:
         columns = columns_content(tables, check_results) if tables else {}

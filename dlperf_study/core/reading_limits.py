@@ -37,20 +37,20 @@ class ReadingLimits:
     def __enter__(self) -> None:
         if not self._has_limits:
             return
+        self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
         limits = [limit for limit in (self._soft, self._hard) if limit != resource.RLIM_INFINITY]
         # Processor time: slow storage is no fault of a file.
         self._earlier_handler = signal.signal(signal.SIGPROF, _end)
         resource.setrlimit(resource.RLIMIT_AS, (min([_used_bytes() + self._memory_bytes, *limits]), self._hard))
         signal.setitimer(signal.ITIMER_PROF, self._seconds)
-        self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         if not self._has_limits:
             return
         # First of all: where no memory is left, not even a limit can be changed.
         self._reserve = None
-        resource.setrlimit(resource.RLIMIT_AS, (self._soft, self._hard))
         signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (self._soft, self._hard))
         signal.signal(signal.SIGPROF, self._earlier_handler)
         if kind is _LimitReached:
             raise self._error(f"takes more than {self._seconds:.0f} s of processor time to be read") from None

@@ -204,11 +204,11 @@ def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnost
 
 
 def _at_one_position(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """Yield each run whose position in its round is that of another run: they ran one after the other."""
+    """Yield each run that has the round and position of another run; only a changed record does."""
     is_shared = completed.duplicated(["round", "position"], keep=False)
     for index in completed.index[is_shared]:
         position, round_number = completed.loc[index, ["position", "round"]]
-        yield index, f"another run has its position too, {position} of round {round_number}: a record was changed"
+        yield index, f"it shares position {position} of round {round_number} with another run, so a record was changed"
 
 
 def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:

@@ -170,4 +170,6 @@ def _detect_format(file: LogFile) -> tuple[str, str]:
         return "", str(error)
     if len(formats) == 1:
         return formats[0].name, ""
-    return "", blocks.damage and f"{file.source}: is damaged: {blocks.damage}"
+    if blocks.damage:
+        return "", f"{file.source}: is damaged: {blocks.damage}"
+    return "", ""

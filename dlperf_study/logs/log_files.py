@@ -19,7 +19,7 @@ CONFIGURATION_FILE, METADATA_FILE = "configuration.json", "metadata.yaml"
 FORMER_METADATA_FILE = "identity.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
-_OTHER_ARCHIVE = re.compile(r"\.(tar|tgz|txz|tbz2?|7z|rar|tar\.\w+)$", re.IGNORECASE)
+_OTHER_ARCHIVE = re.compile(r"\.(?:tar|tgz|txz|tbz2?|7z|rar|tar\.(?:gz|bz2|xz|zst|lz4|z))$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

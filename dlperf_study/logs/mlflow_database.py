@@ -1,6 +1,6 @@
 """Runs in an MLflow database ``mlflow.db``; each run is one log.
 
-What is compressed is read in memory.
+A database in an archive is read into memory, any other from disk.
 """
 
 import itertools
@@ -79,31 +79,43 @@ def runs_in_database(file: LogFile) -> list[LogFile]:
 
 @contextmanager
 def _open_database(source: LogSource) -> Iterator[sqlite3.Connection]:
-    """Open a database that nobody writes."""
+    """Open a database for reading."""
+    content = b""
     with _readable(source):
         if not source.member and _begins_as_database(source.path):
+            _require_all_changes(source)
+            size = source.path.stat().st_size
             database = sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         else:
+            content = read_whole(source, _LARGEST)
+            size = len(content)
             database = sqlite3.connect(":memory:")
-            # Of no bytes it would be a MemoryError.
-            if content := read_whole(source, _LARGEST):
-                database.deserialize(content)
-    with closing(database):
+    with closing(database), _readable(source):
+        # Of no bytes it would be a MemoryError.
+        if content:
+            database.deserialize(content)
         # Python handles no signal within a query. Pages that refer to each other make rows without end.
-        steps = _STEPS + _STEPS_OF_BYTE * source.path.stat().st_size // _STEPS_AT_ONCE
+        steps = _STEPS + _STEPS_OF_BYTE * size // _STEPS_AT_ONCE
         database.set_progress_handler(itertools.repeat(0, steps).__next__, _STEPS_AT_ONCE)
-        yield database
-
-
-def _rows(source: LogSource, database: sqlite3.Connection, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the answer of a database to a query."""
-    with _readable(source):
         # A query would compute what it reads from a view or a column, which may have no end.
         for table in ("runs", "metrics"):
             [kind] = database.execute("SELECT type FROM sqlite_master WHERE name = ?", [table]).fetchone() or [""]
             columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
             if kind != "table" or any(hidden for *_, hidden in columns):
                 raise sqlite3.DatabaseError("runs and metrics must be tables of stored columns")
+        yield database
+
+
+def _require_all_changes(source: LogSource) -> None:
+    for suffix in ("-wal", "-journal"):
+        log = source.path.with_name(f"{source.path.name}{suffix}")
+        if log.exists() and log.stat().st_size:
+            raise LogError(f"{source}: {log.name} has changes that are not in it yet; stop MLflow, then read it again")
+
+
+def _rows(source: LogSource, database: sqlite3.Connection, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the answer of a database to a query."""
+    with _readable(source):
         # With "yield from", a reader that ends early would close the cursor of a closed database.
         for row in database.execute(query, values):  # noqa: UP028
             yield row
@@ -124,5 +136,7 @@ def _readable(source: LogSource) -> Iterator[None]:
     # What SQLite says of a damaged database may be no text.
     except (sqlite3.Error, ValueError, OverflowError) as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-            raise LogError(f"{source}: a query takes too long for its size; it is damaged") from error
+            raise LogError(
+                f"{source}: reading takes longer than a database of this size needs; it is probably damaged"
+            ) from error
         raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error

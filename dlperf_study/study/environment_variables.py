@@ -42,6 +42,8 @@ COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "O
 MEET_SECONDS = COLLECTIVE_SECONDS = 300.0
 #: The variables of training processes with the limits of the cluster file.
 MEET_VARIABLE, COLLECTIVE_VARIABLE = "DLPERF_STUDY_MEET_SECONDS", "DLPERF_STUDY_COLLECTIVE_SECONDS"
+#: A shorter line of a value of several may be in any log: ``lr: 0.1``.
+MIN_LINE_OF_SECRET = 12
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,10 @@ class PassedVariables:
         values: set[str] = set()
         for name, value in environment.items():
             if not self._is_harmless(name, value):
-                # As it is, as Python and JSON print it, and each of its lines.
-                values |= {value, repr(value)[1:-1], json.dumps(value)[1:-1], *map(str.strip, value.splitlines())}
+                # As it is, as Python and JSON print it, and each of its long lines.
+                values |= {value, repr(value)[1:-1], json.dumps(value)[1:-1]}
+                lines = map(str.strip, value.splitlines())
+                values.update(line for line in lines if len(line) >= MIN_LINE_OF_SECRET)
         long = {value for value in values if len(value) >= secrets.SHORTEST_SECRET}
         return sorted((value for value in long if not secrets.SWITCH.fullmatch(value)), key=len, reverse=True)
 

@@ -38,7 +38,7 @@ _SIGNATURE = re.compile(
 )
 _WEBHOOK = re.compile(r"(?<=hooks\.slack\.com/)[\w/]{16,}")
 #: A line of a private key.
-_KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{60,76}={0,2}$", re.MULTILINE)
+_KEY_LINE = re.compile(r"^(?![0-9A-Fa-f]+$)[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)", re.MULTILINE)
 _HEADER = re.compile(
     r"(?<![\w-])(?:(?:Proxy-)?Authorization|(?:Set-)?Cookie)['\"]?:\s{0,9}([^\r\n]{4,})", re.IGNORECASE
 )
@@ -103,7 +103,7 @@ def _redacted_line(line: str) -> str:
 def _without_named_value(match: re.Match[str]) -> str:
     name = re.match(r"[\w-]*", match[0])
     name_parts = re.findall("[a-z]+", name[0].lower()) if name else []
-    is_scheme = name_parts in (["basic"], ["bearer"])
+    is_scheme = name_parts[-1:] in (["basic"], ["bearer"])
     if (
         _is_of_text_or_table(name_parts)
         or not _has_letters_and_digits(match[1])

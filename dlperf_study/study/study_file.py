@@ -134,7 +134,7 @@ def _check_factors(study: Study) -> None:
 
 
 def _check_settings(study: Study) -> None:
-    """Require values of one kind of each setting of the user's program: they become a column of the dataset."""
+    """Require one type for all values of a setting: they become a column of the dataset."""
     given: dict[str, list[object]] = {}
     constants = {name: [value] for name, value in study.constants.items()}
     for values in (constants, study.factors, *study.include):
@@ -144,7 +144,8 @@ def _check_settings(study: Study) -> None:
     for name, values_of_name in given.items():
         if not study_values.is_of_one_kind(values_of_name):
             quoted_values = dict.fromkeys(f"'{value_text(value)}'" for value in values_of_name)
-            raise study.error(f"{name} has values of several kinds; write each as a text: {', '.join(quoted_values)}")
+            types = "several types (texts, numbers, true or false)"
+            raise study.error(f"{name} has values of {types}; write all as texts in quotes: {', '.join(quoted_values)}")
 
 
 def _check_size(study: Study) -> None:

@@ -237,7 +237,7 @@ def test_a_stream_that_has_no_character_shows_its_escape(tmp_path, variables):
     assert "Gr\\xf6\\xdfe" in done.stdout
 
 
-@pytest.mark.parametrize(("limit", "printed"), [("-n 200", "needed; raise the limit: ulimit -n\n"), ("-Sn 40", "")])
+@pytest.mark.parametrize(("limit", "printed"), [("-n 200", "administrator to raise it\n"), ("-Sn 40", "")])
 def test_a_low_limit_of_open_files_is_raised_or_named(limit, printed, tmp_path):
     command = f'ulimit {limit}; cd {tmp_path}; "{sys.executable}" -m dlperf_study plan quickstart'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)

@@ -92,4 +92,4 @@ def test_runs_at_one_position_were_in_no_round_together(paths, begin):
     dataset = collect(paths)
     assert rounds(dataset, ONE.configuration_id) == rounds(dataset, TWO.configuration_id) == [1, None, 3]
     assert rounds(dataset, THREE.configuration_id) == [1, 2, 3]
-    assert [message.partition(", ")[0] for message in messages(dataset)] == ["2: another run has its position too"] * 2
+    assert [message.partition(" position ")[0] for message in messages(dataset)] == ["2: it shares"] * 2

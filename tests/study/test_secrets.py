@@ -102,6 +102,8 @@ def test_a_key_of_a_service(prefix):
         ("Basic resnet50_v1 and a basic_block12", "Basic resnet50_v1 and a basic_block12"),
         (f"-----BEGIN KEY-----\n{RANDOM * 3}\n", f"-----BEGIN KEY-----\n{WITHHELD}\n"),
         ("0" * 32 + "a" * 32, "0" * 32 + "a" * 32),
+        ("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",) * 2,
+        ("vgg-basic cifar10_32x32", "vgg-basic cifar10_32x32"),
     ],
 )
 def test_what_a_program_prints_is_shown_without_secrets(line, shown):

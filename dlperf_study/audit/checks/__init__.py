@@ -65,8 +65,8 @@ Examination = Callable[[Results], Iterator[AuditDiagnostic | Agreeing | None]]
 class Check:
     """A question to a table of results.
 
-    ``examines``: the items that are counted, in the plural. ``compares``: whether the check computes results from other
-    results, and does not compare each with a limit, or conditions alone.
+    ``examines``: the items that are counted, in the plural. ``compares``: whether it recomputes results from other
+    results; False if it compares them with limits, or only compares conditions.
     """
 
     name: str

@@ -32,10 +32,10 @@ _OTHER_PEAK = ("the device may differ from its name in the table, or FLOPs may b
 _OTHER_NETWORK = ("the model may be of another kind, such as a mixture of experts or a model with shared layers",)
 #: What names a mixture of experts: ``8x7B``, ``30B-A3B``.
 _PARTS_IN_NAME = re.compile(r"\d ?[x×] ?\d|-?A\d{1,3}(?:\.\d)?B|MoE|experts", re.IGNORECASE)
-#: FLOPs as a share of 6 FLOPs per parameter and token: less than the first is of a part of the parameters, up to the
-#: second is usual, more than the third is none, or of attention over sequences as much longer than these.
+#: Printed FLOPs / (6 × parameters × tokens). Below the first limit only some parameters are used; up to the second is
+#: usual; above the third is impossible, except for sequences longer than the fourth.
 _FEWEST_OF_FLOPS, _LIKELY_OF_FLOPS, _MOST_OF_FLOPS, _SHORT_SEQUENCE = 0.7, 1.5, 3.0, 4096
-_EXPERTS = ("of a mixture of experts each token uses a part of the parameters",)
+_FEWER_PARAMETERS = ("the model may be a mixture of experts, or only some of its parameters were trained",)
 _BINARY = Fraction(2**30, 10**9)
 
 
@@ -128,9 +128,12 @@ def model_flops(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
             continue
         computation = f"{throughput.text} tokens/s × 6 × {size[1]}e9 parameters = {expected / 1e12:.4g} TFLOP/s, "
         computation += f"printed {flops.text}"
-        is_tenfold = any(_FEWEST_OF_FLOPS <= share * factor <= _LIKELY_OF_FLOPS for factor in (0.1, 10))
-        severity = Severity.ERROR if is_tenfold or share > most else Severity.NOTE
-        yield AuditDiagnostic(severity, (flops, throughput), computation, _EXPERTS)
+        severity, explanations = Severity.NOTE, _FEWER_PARAMETERS
+        if share > most:
+            severity, explanations = Severity.ERROR, _OTHER_NETWORK
+        elif _FEWEST_OF_FLOPS <= share * 10 <= _LIKELY_OF_FLOPS:
+            severity = Severity.WARNING
+        yield AuditDiagnostic(severity, (flops, throughput), computation, explanations)
 
 
 @check(

@@ -19,7 +19,7 @@ HIGHEST_EFFICIENCY = 2
 _ENOUGH_RATIOS, _LARGEST_POWER = 3, 6
 _TRUNCATED = "both throughputs may be truncated instead of rounded"
 _OTHER_THROUGHPUTS = "the ratio may come from throughputs outside the table: means, other runs, older tables"
-_OTHER_TIMES = "the speedup may be of other times than these, such as those of whole trainings"
+_OTHER_TIMES = "the speedup may come from other times, such as the time of the whole training"
 _ROUNDED_BEFORE = "it is right within the digits of the rounded throughputs"
 _ELSEWHERE = "the source may print the throughput elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
@@ -56,22 +56,25 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 def time_ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
     """Compare speedups with inverse ratios of times."""
     for ratio in results.select(quantities.SPEEDUP, quantities.RELATIVE):
-        times = _times(results, ratio)
-        if times is None:
-            continue
-        seconds, baseline = times
-        low, high = quotient(baseline.printed, seconds.printed, truncated=True)
-        growths = _growths(seconds, baseline)
-        if any(ratio.printed.overlaps(low * growth, high * growth) for growth in growths):
-            yield ratio, seconds, baseline
-            continue
-        expected = baseline.value / seconds.value * float(growths[0])
-        grown = ""
-        if growths[0] != 1:
-            grown = f" × {float(growths[0]):g} times the work"
-        computation = f"{_with_unit(baseline)} / {_with_unit(seconds)}{grown} = {expected:.4g}, printed {ratio.text}"
-        cells, deviation = (ratio, seconds, baseline), relative_deviation(ratio.value, expected)
-        yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_TIMES,), deviation=deviation)
+        outcomes = [_compare_with_times(ratio, *times) for times in _times(results, ratio)]
+        agreeing = [outcome for outcome in outcomes if not isinstance(outcome, AuditDiagnostic)]
+        # A speedup may be of steps or of whole trainings.
+        yield from (agreeing or outcomes)[:1]
+
+
+def _compare_with_times(ratio: ResultCell, seconds: ResultCell, baseline: ResultCell) -> AuditDiagnostic | Agreeing:
+    low, high = quotient(baseline.printed, seconds.printed, truncated=True)
+    growths = _growths(seconds, baseline)
+    if any(ratio.printed.overlaps(low * growth, high * growth) for growth in growths):
+        return ratio, seconds, baseline
+    quotient_of_times = baseline.value / seconds.value
+    growth = min(growths, key=lambda growth: abs(float(growth) * quotient_of_times - ratio.value))
+    expected, grown = quotient_of_times * float(growth), ""
+    if growth != 1:
+        grown = f" × {float(growth):g} ({'larger batch' if len(growths) == 1 else 'more devices'})"
+    computation = f"{_with_unit(baseline)} / {_with_unit(seconds)}{grown} = {expected:.4g}, printed {ratio.text}"
+    cells, deviation = (ratio, seconds, baseline), relative_deviation(ratio.value, expected)
+    return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_TIMES,), deviation=deviation)
 
 
 def _with_unit(seconds: ResultCell) -> str:
@@ -80,21 +83,24 @@ def _with_unit(seconds: ResultCell) -> str:
     return seconds.text
 
 
-def _times(results: Results, ratio: ResultCell) -> tuple[ResultCell, ResultCell] | None:
-    """Return the time of a ratio and of its baseline, if both are above 0."""
-    baseline = results.find_baseline(ratio)
-    if baseline is None and not ratio.baseline:
-        baseline = results.find_baseline_time(ratio)
-    seconds = results.time_at(ratio)
-    if seconds is None or baseline is None or seconds.metric != baseline.metric:
-        return None
-    if not seconds.printed.is_positive or not baseline.printed.is_positive:
-        return None
-    return seconds, baseline
+def _times(results: Results, ratio: ResultCell) -> list[tuple[ResultCell, ResultCell]]:
+    """Return the times of a speedup and of its baseline, of steps and of trainings."""
+    if ratio.metric not in (quantities.SPEEDUP, quantities.RELATIVE):
+        return []
+    pairs = []
+    for metric in quantities.TIMES:
+        seconds, baseline = results.at_same_point(ratio, metric), results.find_baseline(ratio)
+        if baseline is None and not ratio.baseline:
+            baseline = results.find_baseline_time(ratio, metric)
+        if seconds is None or baseline is None or baseline.metric != metric:
+            continue
+        if seconds.printed.is_positive and baseline.printed.is_positive:
+            pairs.append((seconds, baseline))
+    return pairs
 
 
 def _growths(seconds: ResultCell, baseline: ResultCell) -> tuple[Fraction, ...]:
-    """Return how the work may have grown: as the batches, or the devices."""
+    """Return by how much the work of a step may have grown."""
     batch, batch_of_baseline = seconds.get("global_batch"), baseline.get("global_batch")
     if seconds.metric == quantities.STEP and batch and batch_of_baseline:
         return (Fraction(int(batch), int(batch_of_baseline)),)

@@ -112,8 +112,8 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
             yield AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
 
 
-@check("Is every number in its interval?", "numbers with an interval")
-def interval(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
+@check("Is every number in its interval?", "numbers with an interval", compares=False)
+def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare each number with the bounds of its interval."""
     for cell in results.cells:
         low, high = cell.get("low"), cell.get("high")
@@ -124,7 +124,7 @@ def interval(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
             computation = f"the interval of {cell.text} is {bounds}: its lower bound is above its upper bound"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation)
         elif cell.printed.overlaps(Fraction(low), Fraction(high)):
-            yield (cell,)
+            yield None
         else:
             computation = f"{cell.text} is outside its own interval {bounds}"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _OTHER_ESTIMATOR)

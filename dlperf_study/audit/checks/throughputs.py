@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import FAR_APART, Agreeing, AuditDiagnostic, check, relative_deviation
+from dlperf_study.audit.checks.transformers import copy_devices
 from dlperf_study.audit.result_cell import ResultCell, integer_quotient, quotient
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
@@ -103,18 +104,22 @@ def task_throughputs(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
 def _compare_with_unclear_batch(
     results: Results, seconds: ResultCell, batch: int
 ) -> Iterator[AuditDiagnostic | Agreeing]:
-    """Compare throughputs with a batch of a device or of the job."""
-    readings = sorted({batch, batch * (seconds.world_size or 1)})
+    """Compare throughputs with a batch of a device, of a copy or of the job."""
+    devices = seconds.world_size or 1
+    copies = max(1, devices // copy_devices(seconds))
+    passes = int(seconds.get(quantities.ACCUMULATION) or 1)
     for throughput in results.same_configuration(seconds, quantities.THROUGHPUT):
-        if any(throughput.printed.overlaps(*integer_quotient(amount, seconds.printed)) for amount in readings):
-            yield throughput, seconds
+        if throughput.get(quantities.UNCLEAR_BATCH) != seconds.get(quantities.UNCLEAR_BATCH):
             continue
-        quotients = [f"{amount} / {seconds.text} = {amount / seconds.value:.4g}" for amount in readings]
-        computation = f"{' or '.join(quotients)} samples/s, printed {throughput.text}"
-        nearest = min(readings, key=lambda amount: abs(amount / seconds.value - throughput.value))
-        deviation = relative_deviation(throughput.value, nearest / seconds.value)
-        severity = Severity.ERROR if deviation and deviation > FAR_APART else Severity.WARNING
-        yield AuditDiagnostic(severity, (throughput, seconds), computation, _OTHER_RUNS, deviation=deviation)
+        diagnostics: list[AuditDiagnostic] = []
+        readings = {batch * factor * each for factor in (1, copies, devices) for each in (1, passes)}
+        for samples in sorted(readings):
+            if diagnostic := _compare_with_time(results, seconds, throughput, Fraction(samples)):
+                diagnostics.append(diagnostic)
+        if len(diagnostics) < len(readings):
+            yield throughput, seconds
+        else:
+            yield min(diagnostics, key=lambda diagnostic: diagnostic.deviation or 0)
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from dlperf_study.audit import quantities, vocabulary
-from dlperf_study.audit.reading.numbers import written_duration, written_number
+from dlperf_study.audit.reading.numbers import is_no_number, written_number
 
 
 class Use(StrEnum):
@@ -79,14 +79,11 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
             if meaning.name == "world_size" and not all(map(written_number, fields)):
                 return Meaning(Use.CONDITION, "device_name")
             # ``Strong/Weak Scaling`` may be a kind of scaling in words.
-            if meaning.use is Use.METRIC and fields and not any(map(_is_number, fields)):
+            given = " ".join(field for field in fields if not is_no_number(field))
+            if meaning.use is Use.METRIC and given and not re.search(r"\d", given):
                 return Meaning(Use.CONDITION, name)
             return meaning
     return Meaning(Use.NONE, reason=_NAME_OF_RUNS if vocabulary.WORDS.numbered_run.search(bare) else "")
-
-
-def _is_number(field: str) -> bool:
-    return bool(written_number(field) or written_duration(field))
 
 
 def _run(bare: str, everything: str, unit: str) -> Meaning | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -28,7 +28,10 @@ _USED |= {"tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_id", "reference_id", "tokens_per_sample", "tokens_per_step")
 BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
-_SEVERAL_MEANINGS = "per device or per job is not stated; name it batch_per_device or global_batch"
+_SEVERAL_MEANINGS = (
+    "only compared with times of steps, because the table does not say whether it is per device or per job; name it "
+    "batch_per_device or global_batch"
+)
 _UNIT_MISSING = "neither its name nor its cells have a unit"
 _READ_AS_OF_DEVICE = "not declared, read as of one device"
 #: The values of our column ``device``; in a column of a person it is a name, or a number of devices.
@@ -126,7 +129,7 @@ def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool)
     for reading in readings:
         meaning = reading.meaning
         if meaning.name == "batch" and has_devices:
-            meaning = replace(meaning, reason=_SEVERAL_MEANINGS)
+            meaning = replace(meaning, name=quantities.UNCLEAR_BATCH, reason=_SEVERAL_MEANINGS)
         elif meaning.name == "batch":
             meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
         elif (
@@ -225,8 +228,6 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if is_interval or WORDS.about_results.fullmatch(name):
         return column_names.Meaning(column_names.Use.NONE)
     unit = column_names.unit_in_name(header) or _unit_of_cells(header, fields)
-    if fields and all(map(written_duration, fields)):
-        unit = "s"
     meaning = column_names.interpret_name(header, fields, unit)
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
@@ -246,8 +247,10 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     return column_names.Meaning(column_names.Use.CONDITION, header, reason=OWN_NUMBERS)
 
 
-def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
+def _unit_of_cells(header: str, fields: Sequence[str]) -> str:
     """Return the unit after the numbers; raises TableError if there are several."""
+    if fields and all(map(written_duration, fields)):
+        return "s"
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
     meanings = {column_names.split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
@@ -282,9 +285,10 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
         meaning = reading.meaning
         if reading.position not in kept and meaning.use is not column_names.Use.NONE and meaning.name != "parallel":
             repeated = first[meaning.use, meaning.name, meaning.label].header
-            reading = replace(
-                reading, meaning=column_names.Meaning(column_names.Use.NONE, reason=f"{repeated} means the same")
-            )
+            reason = f"{repeated} means the same"
+            if meaning.name == quantities.DURATION:
+                reason = f"only {repeated} is compared with speedups"
+            reading = replace(reading, meaning=column_names.Meaning(column_names.Use.NONE, reason=reason))
         unique.append(reading)
     return unique
 

@@ -40,7 +40,7 @@ _FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compil
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
-_UNIT = re.compile(r"[%x×µ/A-Za-z][%A-Za-z/ ._·-]*")
+_UNIT = re.compile(r"/?[%x×µA-Za-z][%A-Za-z/ ._·-]*")
 #: A duration in parts, ``1h 30m``, and of a clock, ``1:02:03``; a number before two colons counts hours.
 _DURATION = re.compile(
     r"(?:(?P<h>\d{1,6}) ?h(?:ours?|rs?)?,? ?)?(?:(?P<min>\d{1,6}) ?m(?:in(?:ute)?s?)?,? ?)?"
@@ -90,8 +90,8 @@ def written_duration(field: str) -> str:
     if len(parts) < 2:
         return ""
     *larger, smallest = parts
-    whole, _, fraction = parts[smallest].partition(".")
-    total = int(whole)
+    integer, _, fraction = parts[smallest].partition(".")
+    total = int(integer)
     for unit in larger:
         total += int(parts[unit]) * _SECONDS_OF[unit] // _SECONDS_OF[smallest]
     digits = f"{total}.{fraction}" if fraction else str(total)

@@ -5,7 +5,6 @@ The columns of a wide table are metrics and conditions; its rows become rows wit
 
 import itertools
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from dlperf_study.audit.reading.rows import (
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
 from dlperf_study.core.reading_limits import ReadingLimits
-from dlperf_study.core.wording import list_first, unknown_name
+from dlperf_study.core.wording import list_first, path_text, unknown_name
 from dlperf_study.metrics.columns import COLUMNS, Dtype
 from dlperf_study.study.strict_yaml import display_path
 
@@ -77,12 +76,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     errors, table_format = TableErrors(), table_format or TableFormat()
     with numbers.error_prefix(f"{display_path(path)}: "), ReadingLimits(path.stat().st_size * _COST, TableError):
         grids = read_grids(path, table_format, errors)
-        return _parse_grids(grids, source_name(path), table_format, errors)
-
-
-def source_name(path: Path) -> str:
-    """Return the name of a file, with escapes for undecodable bytes."""
-    return os.fsencode(path.name).decode(errors="backslashreplace")
+        return _parse_grids(grids, path_text(path.name), table_format, errors)
 
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:

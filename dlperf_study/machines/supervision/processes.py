@@ -25,8 +25,8 @@ AGENT = "dlperf_study.machines.node_agent.agent"
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: In the environment of the notebook processes and kernels that one controller started.
 CONTROLLER_MARK = "DLPERF_STUDY_CONTROLLER_MARK"
-#: One look may miss a process that forks and ends again and again.
-LOOKS_AT_NONE = 4
+#: Ending is over after so many looks in a row without a child: one look may miss a process that forks and ends.
+MIN_EMPTY_LOOKS = 4
 KILL_SECONDS, MAX_ENDING_SECONDS = 10.0, 60.0
 POLL_SECONDS = 0.01
 
@@ -127,12 +127,12 @@ def end_children() -> list[str]:
     # A process that is just starting a program has no environment that can be read, so its mark would not be found.
     ended: list[str] = []
     # A process that waits for a device can't be ended.
-    deadline, looks_at_none = time.monotonic() + MAX_ENDING_SECONDS, 0
-    while time.monotonic() < deadline and looks_at_none < LOOKS_AT_NONE:
+    deadline, empty_looks = time.monotonic() + MAX_ENDING_SECONDS, 0
+    while time.monotonic() < deadline and empty_looks < MIN_EMPTY_LOOKS:
         children = [child for child in psutil.Process().children() if _is_alive(child)]
-        looks_at_none += 1
+        empty_looks += 1
         if children:
-            looks_at_none = 0
+            empty_looks = 0
         processes: dict[int, psutil.Process] = {}
         for child in children:
             with suppress(psutil.NoSuchProcess):
@@ -147,11 +147,11 @@ def _kill_groups_of_children() -> None:
     groups = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
-            # The name of the program, in brackets, may have any character.
+            # The name of the program, in brackets, may have any character. A group of another container is 0.
             _, parent, group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
             if int(parent) == os.getpid():
                 groups.add(int(group))
-    for of_child in groups - {os.getpgrp()}:
+    for of_child in groups - {0, os.getpgrp()}:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(of_child, signal.SIGKILL)
 

@@ -51,7 +51,7 @@ CASES: Cases = {
     },
     "model_flops": {
         "right": (".", _of_token("12036", "697", "LLAMA3-8B")),
-        "ten times too small": ("E", _of_token("42560", "554", "Nemotron-22B")),
+        "ten times too small": ("W", _of_token("42560", "554", "Nemotron-22B")),
         "ten times too large": ("E", _of_token("153", "738", "LLAMA3-70B", sequence_length=8192)),
         "attention over long sequences": (".", _of_token("5506", "260", "mpt-1b", sequence_length=65536)),
         "a mixture of experts": ("N", _of_token("33024", "1077", "gpt-oss-120B")),

@@ -179,6 +179,13 @@ CASES: Cases = {
         "of batches that do not grow": (".E", _timed("10.0", "10.4", "1.92", global_batch=64)),
         "of whole trainings": ("..", _timed("45", "10.54", "4.27", "duration_seconds")),
         "a published one": (".E", _timed("45.0", "10.54", "4.32", "duration_seconds")),
+        "of trainings and not of steps": (
+            "..",
+            [
+                *_timed("0.300", "0.330", "1.92"),
+                *(number("duration_seconds", "100.0", 1), number("duration_seconds", "52.0", 2)),
+            ],
+        ),
         "with a throughput": ("", [*_SEVEN, number("step_seconds", "1.0", 1), number("step_seconds", "0.2", 8)]),
     },
 }

@@ -12,6 +12,7 @@ from dlperf_study.core.background_load import process_times
 from dlperf_study.core.cpu_group import GROUP_VARIABLE
 from dlperf_study.training.worker import machine_state
 from dlperf_study.training.worker.machine_state import BackgroundLoad
+from tests.command_line import wait_for
 
 SPIN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
 #: Starts a process without the mark, and waits.
@@ -31,6 +32,7 @@ def test_what_a_process_of_others_uses_is_background_load(tmp_path):
     subprocess.run(["sh", "-c", command], env={**os.environ, GROUP_VARIABLE: "another"}, check=True)
     time.sleep(2.0)
     cores, duration = load.cores(), time.monotonic() - start
+    wait_for(lambda: (tmp_path / "used.txt").read_text(), "the process to end")
     used = float((tmp_path / "used.txt").read_text()) / duration
     assert cores is not None
     assert cores >= 0.8 * used > 0.05
