@@ -147,7 +147,7 @@ def test_a_database_with_changes_in_another_file_is_refused(tmp_path):
     path = tmp_path / "mlflow.db"
     with closing(sqlite3.connect(path)) as written:
         written.executescript("PRAGMA journal_mode = WAL; CREATE TABLE runs (run_uuid TEXT);")
-        with pytest.raises(LogError, match="mlflow.db-wal has changes that are not in it yet; stop MLflow"):
+        with pytest.raises(LogError, match="has changes that are not in it yet; stop MLflow"):
             collect_tracker_runs(find_log_files(tmp_path))
 
 
