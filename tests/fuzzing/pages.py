@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["dlperf_study.report", "dlperf_study.ap
     from dlperf_study.findings.selftest import SelftestPower
     from dlperf_study.report.configuration_page import Folded
     from dlperf_study.report.figures.figure import Figure
-    from dlperf_study.report.figures.style import COLUMN, PAGE
+    from dlperf_study.report.figures.style import COLUMN, PAGE, publication_style
     from dlperf_study.report.page_findings import PageFindings
     from dlperf_study.report.pages import SUMMARY, Masthead, page_html
     from dlperf_study.report.section import Section
@@ -76,8 +76,9 @@ def table(text: str) -> Table:
 
 def figure(text: str) -> Figure:
     """Return a figure with a text wherever one can be, drawn without a layout of its own, which takes long."""
-    drawing = Drawing(figsize=(2, 1))
-    drawing.text(0, 0, text)
+    with publication_style():
+        drawing = Drawing(figsize=(2, 1))
+        drawing.text(0, 0, text)
     drawings = {width: drawing for width in (PAGE, COLUMN)}
     return Figure("name", text, text, None, text, text, text, is_saved=True, _drawings=drawings)
 
