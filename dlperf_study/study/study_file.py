@@ -29,6 +29,8 @@ from dlperf_study.study.study import (
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
 REPEATS_OF_INTERVAL = 3
 #: The sections with values of parameters, and of the settings of a user's program.
+#: What is said of a key that is like no other, in a section that may have settings of a program.
+_UNKNOWN_SETTING = re.compile(r"unknown key ((?:factors|constants)\.(\w+)); the keys are [^\n]*")
 _WITH_SETTINGS = ("constants", "factors", "include", "exclude", "unpublished", "values", "where")
 KEYS = {
     "": tuple(StudyFile.model_fields),
@@ -84,7 +86,10 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
     except StudyFileError as error:
         missing = re.compile(rf"^{re.escape(source)}: baseline is missing$", re.MULTILINE)
         example = grid.baseline_example(content)
-        raise StudyFileError(missing.sub(lambda line: line[0] + example, str(error))) from None
+        message = missing.sub(lambda line: line[0] + example, str(error))
+        if "program" in content:
+            message = _UNKNOWN_SETTING.sub(r"\1: the program's command has no placeholder {\2}", message)
+        raise StudyFileError(message) from None
     _require_no_secret(file, settings, source)
     study = Study.model_construct(**dict(file), name=name, source=source, is_quick=quick)
     check_study(study)

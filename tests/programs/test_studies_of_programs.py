@@ -22,6 +22,8 @@ ERRORS = {
     "a misspelt factor": ("{width: [1, 2]", "{widht: [1, 2]"),
     "an unknown key": ("  launch:", "  begin: here\n  launch:"),
     "an unknown start": ("launch: per-rank", "launch: somewhere"),
+    "an empty command": ('"{python} train.py --width {width} --steps {steps} --rank {rank}"', '""'),
+    "a command without placeholders": ("--width {width} --steps {steps}", "--width 3"),
     "a command that no shell reads": ('"{python} train.py', "\"{python} 'train.py"),
     "a secret in the command": ("--rank {rank}", "--api-key abcdef"),
     "a secret in the environment": ("  launch:", "  environment: {HF_TOKEN: abcdef}\n  launch:"),
