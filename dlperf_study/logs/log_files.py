@@ -19,6 +19,8 @@ CONFIGURATION_FILE, METADATA_FILE = "configuration.json", "metadata.yaml"
 FORMER_METADATA_FILE = "identity.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
+#: Nobody keeps logs deeper; Python lists no more than some hundred folders in each other.
+MAX_DEPTH = 100
 _OTHER_ARCHIVE = re.compile(r"\.(?:tar|tgz|txz|tbz2?|7z|rar|tar\.(?:gz|bz2|xz|zst|lz4|z))$", re.IGNORECASE)
 
 
@@ -64,6 +66,8 @@ def find_log_files(path: Path) -> list[LogFile]:
     files = [path] if path.is_file() else []
     seen = {path}
     for folder, folders, names in os.walk(path, onerror=refuse, followlinks=True) if not files else []:
+        if len(Path(folder).relative_to(path).parts) > MAX_DEPTH:
+            raise LogError(f"{path}: its folders are more than {MAX_DEPTH} deep; name the folder of the logs")
         files += map(Path(folder).joinpath, names)
         folders[:] = [name for name in folders if _is_new(Path(folder, name), path, seen)]
     log_files: list[LogFile] = []

@@ -116,3 +116,9 @@ def test_why_a_member_of_an_archive_can_not_be_read_is_said(tmp_path):
     archive.write_bytes(content)
     described = describe(identify_logs(archive, "x", False))
     assert "r50_b128_fp32_1.log: can't be read: File '1n1g/r50_b128_fp32_1.log' is encrypted" in described
+
+
+def test_folders_that_are_too_deep_are_refused(tmp_path):
+    (tmp_path / Path(*["f"] * 101)).mkdir(parents=True)
+    with pytest.raises(LogError, match="its folders are more than 100 deep; name the folder of the logs"):
+        find_log_files(tmp_path)
