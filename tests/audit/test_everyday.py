@@ -155,6 +155,17 @@ MADE_UP = {
         ["ratios"],
     ),
     "a header that begins with #": ("# GPUs,img/s,speedup|1,100.0,1.00|2,190.0,1.80", None, ["ratios"]),
+    "speedups with words": (
+        "GPUs,img/s,Speedup|1,100.0,1x (baseline)|2,190.0,1.9x|4,380.0,3.0x faster",
+        None,
+        ["ratios"],
+    ),
+    "devices with a sign": ("GPUs,img/s,Speedup|1×,100.0,1.00|2×,190.0,1.80", None, ["ratios"]),
+    "an efficiency of a rounded speedup": (
+        "GPUs,img/s,Speedup,Efficiency|1,30.77,1.00x,100%|2,60.57,1.97x,98.5%",
+        None,
+        [],
+    ),
     "a throughput in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 

@@ -1,6 +1,7 @@
 """Ratios recomputed from their throughputs, their rounding, and efficiency against speedup."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from operator import truediv
@@ -21,6 +22,7 @@ _TRUNCATED = "both throughputs may be truncated instead of rounded"
 _OTHER_THROUGHPUTS = "the ratio may come from throughputs outside the table: means, other runs, older tables"
 _OTHER_TIMES = "the speedup may come from other times, such as the time of the whole training"
 _ROUNDED_BEFORE = "it is right within the digits of the rounded throughputs"
+_OF_PRINTED_SPEEDUP = "it is computed from the printed speedup, which is rounded"
 _ELSEWHERE = "the source may print the throughput elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
 _SAME_DIGIT = "both are right within one unit of the last digit"
@@ -49,7 +51,17 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | Agreeing]:
         else:
             step = steps.get((*ratio.table, ratio.metric))
             diagnostic = _compare_with_throughputs(results, ratio, throughput, baseline, step)
+            if diagnostic and _is_of_printed_speedup(results, ratio, baseline):
+                diagnostic = replace(diagnostic, severity=Severity.NOTE, explanations=(_OF_PRINTED_SPEEDUP,))
             yield diagnostic or (ratio, throughput, baseline)
+
+
+def _is_of_printed_speedup(results: Results, ratio: ResultCell, baseline: ResultCell) -> bool:
+    """Return whether an efficiency fits the speedup beside it as printed."""
+    speedup = results.at_same_point(ratio, quantities.SPEEDUP)
+    if ratio.metric != quantities.EFFICIENCY or speedup is None or results.find_baseline(speedup) is not baseline:
+        return False
+    return bool(ratio.printed.roundings_from(speedup.printed.exact * device_share(ratio, baseline)))
 
 
 @check("Does a speedup follow from its times?", "speedups with times and without throughputs")

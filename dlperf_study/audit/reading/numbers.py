@@ -37,7 +37,7 @@ _NUMBER = re.compile(
 )
 _ENDS = re.compile(r"[.,]$")
 _FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,/]+\s?[%x×]?\)$")
-_UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
+_UNIT_IN_BRACKETS = re.compile(r"(?<=[\dx×])\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"/?[%x×µA-Za-z][%A-Za-z/ ._·-]*")
@@ -78,6 +78,10 @@ def written_number(field: str) -> WrittenNumber | None:
     if not match or _ENDS.search(match["digits"]):
         return None
     unit = (match["unit"] or "").strip()
+    # ``15x faster`` and ``1x (baseline)`` are ratios.
+    sign, _, _ = unit.partition(" ")
+    if sign.lower() in WORDS.ratio_signs:
+        unit = sign
     if unit and (len(unit) > _LONGEST_UNIT or not _UNIT.fullmatch(unit)):
         return None
     return WrittenNumber(match["digits"], match["scale"] or "", unit, match["deviation"] or "")

@@ -221,6 +221,9 @@ class RowReader:
         if written is None or written.deviation:
             return {own_name: field}
         units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()}
+        if name in _SIZES:
+            # ``4×`` are four devices.
+            units -= WORDS.ratio_signs
         if units - WORDS.counted - {*WORDS.factors, "t"} and name != quantities.LAYERS:
             return {own_name: field}
         scale = written.scale or next(filter(WORDS.factors.get, units), "")
