@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,17 @@ EXACT_DIGITS = 9
 _LARGEST_DENOMINATOR = 10**12
 
 
+@cache
+def _power_of_ten(exponent: int) -> Fraction:
+    return Fraction(10) ** exponent
+
+
+@cache
+def _decimal_fraction(resolution: float) -> Fraction:
+    """Return a unit of a printed digit exactly; a table has few of them."""
+    return Fraction(resolution).limit_denominator(_LARGEST_DENOMINATOR)
+
+
 @dataclass(frozen=True)
 class PrintedNumber:
     """Units of the last printed digit: 10.2 is 102 units of 1/10.
@@ -41,8 +52,7 @@ class PrintedNumber:
     def from_value(cls, value: float, resolution: float | None) -> "PrintedNumber":
         """Return a value as printed; without ``resolution`` it is computed."""
         magnitude = math.floor(math.log10(abs(value))) if value else 0
-        finest_step = Fraction(10) ** (magnitude - EXACT_DIGITS + 1)
-        printed_step = Fraction(resolution or 0).limit_denominator(_LARGEST_DENOMINATOR)
+        finest_step, printed_step = _power_of_ten(magnitude - EXACT_DIGITS + 1), _decimal_fraction(resolution or 0.0)
         step = max(printed_step, finest_step)
         return cls(round(Fraction(value) / step), step, computed=printed_step < finest_step)
 
@@ -61,12 +71,13 @@ class PrintedNumber:
     @property
     def is_positive(self) -> bool:
         """Whether it is above 0 for every rounding."""
-        return self.bounds()[0] > 0
+        return self.units > 0
 
     def roundings_from(self, exact: Fraction, step: Fraction | None = None) -> tuple[str, ...]:
         """Return the roundings of ``exact`` that print this number."""
         digit = step or self.step
-        return tuple(name for name, rounding in ROUNDINGS.items() if rounding(exact / digit) * digit == self.exact)
+        units, printed_units = exact / digit, self.exact / digit
+        return tuple(name for name, rounding in ROUNDINGS.items() if rounding(units) == printed_units)
 
     def bounds(self, truncated: bool = False) -> tuple[Fraction, Fraction]:
         """Return the smallest and largest number that prints like this."""
@@ -125,6 +136,11 @@ class ResultCell:
     def get(self, name: str) -> Any:
         """Return the value of a column, or None."""
         return self.facts.get(name)
+
+    @cached_property
+    def by_folded_name(self) -> dict[str, Any]:
+        """The other columns by their names in lower case."""
+        return {name.casefold(): value for name, value in list(self.facts.items())[::-1]}
 
     @property
     def baseline(self) -> str:

@@ -59,7 +59,14 @@ class Results:
 
     def select(self, *metrics: str) -> list[ResultCell]:
         """Return the summaries of some metrics."""
+        printed = [metric for metric in metrics if metric in self._by_metric]
+        if len(printed) < 2:
+            return [cell for metric in printed for cell in self._by_metric[metric]]
         return [cell for cell in self._summaries if cell.metric in metrics]
+
+    @cached_property
+    def _by_metric(self) -> dict[str, list[ResultCell]]:
+        return grouped(self._summaries, lambda cell: cell.metric)
 
     def same_configuration(self, cell: ResultCell, metric: str) -> list[ResultCell]:
         """Return the cells of a metric with the configuration of ``cell``."""
@@ -240,6 +247,8 @@ class Results:
 
     def list_runs(self, cell: ResultCell) -> list[ResultCell]:
         """Return the runs of a summary, also of an equal summary."""
+        if not self.runs:
+            return []
         own_runs = self.runs.get(cell.key)
         key = (cell.get("source"), cell.metric, *cell.configuration)
         return own_runs or self._same_configuration_runs.get(key, [])

@@ -101,10 +101,13 @@ def _times(results: Results, ratio: ResultCell) -> list[tuple[ResultCell, Result
         return []
     pairs = []
     for metric in quantities.TIMES:
-        seconds, baseline = results.at_same_point(ratio, metric), results.find_baseline(ratio)
+        seconds = results.at_same_point(ratio, metric)
+        if seconds is None:
+            continue
+        baseline = results.find_baseline(ratio)
         if baseline is None and not ratio.baseline:
             baseline = results.find_baseline_time(ratio, metric)
-        if seconds is None or baseline is None or baseline.metric != metric:
+        if baseline is None or baseline.metric != metric:
             continue
         if seconds.printed.is_positive and baseline.printed.is_positive:
             pairs.append((seconds, baseline))

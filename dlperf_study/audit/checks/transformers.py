@@ -70,7 +70,7 @@ def rows_phrase(phrases: Sequence[str]) -> str:
 
 def _degree(cell: ResultCell, name: str) -> int | None:
     """Return a degree of parallelism; None if missing or no number."""
-    printed = next((str(value) for column, value in cell.facts.items() if column.casefold() == name), "")
+    printed = str(cell.by_folded_name.get(name, ""))
     if printed.isdecimal() and int(printed) > 0:
         return int(printed)
     return None
