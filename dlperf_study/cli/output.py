@@ -61,8 +61,12 @@ def progress_printer(options: argparse.Namespace) -> Callable[[str], None]:
 
 def print_aside(text: str) -> None:
     """Print a text to standard error; it may be lost."""
-    with suppress(OSError):
+    try:
         print(printable(text), file=sys.stderr, flush=True)
+    except OSError:
+        # Python would try to write the rest when it exits, and end with code 120.
+        with suppress(OSError):
+            silence(sys.stderr)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

@@ -21,7 +21,8 @@ def do(arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]"
         shell=True,
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **environment},
+        # With buffers, as a user has them: what is left in one is written when Python exits.
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
     )
 
 
