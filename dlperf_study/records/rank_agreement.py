@@ -76,7 +76,7 @@ def contradiction(
         contradictions.append(run_agreement.different_beginnings(logs))
         contradictions.append(run_agreement.contradictory_parameters(logs, configuration.layout))
         contradictions.append(run_agreement.different_losses(logs, configuration))
-    contradictions.append(run_agreement.impossible_ranks(logs))
+        contradictions.append(run_agreement.impossible_ranks(logs))
     contradictions.append(_infinite_losses(logs))
     return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 
